@@ -21,13 +21,13 @@ func (r *run) announceChange(ctx context.Context) error {
 		return err
 	}
 
-	next := max(r.installed.revision.Number, state.Last(r.provider.GetStatus())) + 1
+	next := max(r.installed.Newest.Number, state.Last(r.provider.GetStatus())) + 1
 
 	err := r.record(ctx, func(status *v1alpha2.ProviderStatus) {
 		state.Begin(status, !r.policy.Existed, next, r.change.plan.Version)
 
 		if r.selection.Starts() {
-			upgrade := r.selection.Started(r.installed.revision.Number, time.Now())
+			upgrade := r.selection.Started(r.installed.Newest.Number, time.Now())
 			status.AutomaticUpgrade = &v1alpha2.AutomaticUpgradeStatus{Last: &upgrade}
 		}
 	})

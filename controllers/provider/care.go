@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -29,9 +28,9 @@ type cared struct {
 
 // care takes care of what is installed until nothing is left to do with the newest revision.
 func (r *run) care(ctx context.Context) error {
-	did := cared{revision: r.installed.revision.Number}
+	did := cared{revision: r.installed.Newest.Number}
 
-	for r.installed.record != nil {
+	for r.installed.Record != nil {
 		if err := r.careOnce(ctx, &did); err != nil {
 			return first(did.drift, err, did.left, did.record)
 		}
@@ -45,7 +44,7 @@ func (r *run) care(ctx context.Context) error {
 			return first(did.drift, err, did.left, did.record)
 		}
 
-		if newest := r.installed.revision.Number; newest != did.revision {
+		if newest := r.installed.Newest.Number; newest != did.revision {
 			did = cared{revision: newest, rolledBack: did.rolledBack, record: did.record, drift: did.drift, left: did.left}
 		}
 	}
@@ -67,12 +66,12 @@ func (r *run) careOnce(ctx context.Context, did *cared) error {
 // settle completes the record of a revision whose end the status knows and the record does not. Otherwise helm shows an
 // action that is over as one that is running, and refuses its own.
 func (r *run) settle(ctx context.Context, did *cared) error {
-	if !r.installed.revision.RecordOutdated() || did.settled {
+	if !r.installed.Newest.RecordOutdated() || did.settled {
 		return nil
 	}
 
 	did.settled = true
-	did.record = r.target.Releases.Settle(ctx, r.installed.history.Release, r.installed.revision)
+	did.record = r.target.Releases.Settle(ctx, r.installed.History.Release, r.installed.Newest)
 	r.installed.stale = did.record == nil
 
 	return nil
@@ -80,7 +79,7 @@ func (r *run) settle(ctx context.Context, did *cared) error {
 
 // restore makes the objects what the newest revision says, and reads their health.
 func (r *run) restore(ctx context.Context, did *cared) error {
-	newest := r.installed.revision
+	newest := r.installed.Newest
 
 	// What a staged revision does not have is deleted after its last wave.
 	if r.leaves() && newest.Status == v1alpha2.RevisionDeployed && !r.installed.isStaged() && !did.pruned {
@@ -193,70 +192,31 @@ func (r *run) observeInstalled(ctx context.Context) error {
 	return nil
 }
 
-// observe reads the release's history, and the record of its newest revision.
+// observe looks at the release. Of one that is not this resource's, or not known to be, nothing is cared for.
 func (r *run) observe(ctx context.Context) error {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepRelease)()
 
-	key := plan.ReleaseKey(r.provider)
-
-	history, err := r.target.Releases.Observe(ctx, key)
+	look, err := r.target.Releases.Look(ctx, plan.ReleaseKey(r.provider), r.provider, r.self)
 	if err != nil {
 		return err
 	}
 
 	r.policy.Now = time.Now()
-	history = history.Confirm(r.provider.GetStatus())
-	r.installed = installed{observed: true, history: history}
+	r.installed = installed{observed: true, Look: look}
 
-	newest, exists := history.Newest()
-	if !exists {
+	if look.Newest.Number == 0 {
 		return nil
 	}
 
-	r.installed.revision = newest
-
-	record, err := r.target.Releases.Read(ctx, key, newest)
-
-	corrupt := errors.As(err, new(*storage.CorruptError))
-	if err != nil && !corrupt {
-		return err
-	}
-
-	if r.installed.owner, err = release.OwnerOf(ctx, r.target.Releases.Read, history, record); err != nil {
-		return err
-	}
-
-	if err := r.checkOwner(record); err != nil {
-		r.installed = installed{observed: true, foreign: err}
-		return nil
-	}
-
-	if corrupt {
-		// The next revision replaces it; until then nothing is known to care for.
-		history.Revisions[0].Unreadable = true
-		r.installed.revision.Unreadable = true
-
-		return nil
-	}
-
-	history.ConfirmNewest(r.provider.GetStatus(), r.self, record.Digest, record.Owner)
-
-	newest, _ = history.Newest()
-	if newest.Ours() && !newest.Confirmed() {
-		r.installed = installed{
-			observed:    true,
-			history:     history,
-			unconfirmed: release.Unconfirmed(r.provider, key, newest),
-			owner:       r.installed.owner,
-		}
-
-		return nil
-	}
-
-	r.installed.revision, r.installed.record = newest, record
-
-	if !newest.Ours() && !record.IsOf(r.provider) {
-		r.installed.otherChart = describeChart(record)
+	switch newest := look.Newest; {
+	case r.checkOwner() != nil:
+		r.installed.foreign, r.installed.Record = r.checkOwner(), nil
+	case look.Record == nil:
+	case newest.Ours() && !newest.Confirmed():
+		r.installed.unconfirmed = release.Unconfirmed(r.provider, look.History.Release, newest)
+		r.installed.Record = nil
+	case !newest.Ours() && !look.Record.IsOf(r.provider):
+		r.installed.otherChart = describeChart(look.Record)
 	}
 
 	return nil
@@ -271,7 +231,7 @@ func (r *run) checkHealth(ctx context.Context) error {
 		return err
 	}
 
-	found, err := r.target.Health.Check(ctx, r.owner(), r.installed.record.Needed(r.installed.revision))
+	found, err := r.target.Health.Check(ctx, r.owner(), r.installed.Record.Needed(r.installed.Newest))
 	if err != nil {
 		return err
 	}
@@ -304,7 +264,7 @@ func (r *run) markHealthy() { r.mark(func(newest *state.Revision) { newest.Healt
 
 // markFailed marks the revision failed.
 func (r *run) markFailed(ctx context.Context, verdict *verdict) error {
-	history, revision := r.installed.history, r.installed.revision
+	history, revision := r.installed.History, r.installed.Newest
 
 	ctrl.LoggerFrom(ctx).Info("The revision failed",
 		"release", history.Release.Name, "revision", revision.Number, "reason", verdict.reason)

@@ -105,7 +105,7 @@ func (r *run) makeChange(ctx context.Context) error {
 
 // asksForUninstalled reports whether a user has asked for something since another program has uninstalled the release.
 func (r *run) asksForUninstalled() bool {
-	history := r.installed.history
+	history := r.installed.History
 	gone := r.installed.observed && len(history.Revisions) == 0 && !history.Lost
 
 	return gone && (r.policy.SpecChanged || r.policy.Requested)
@@ -222,7 +222,7 @@ func (r *run) needsCore() bool {
 		return false
 	}
 
-	if !slices.ContainsFunc(r.installed.history.Revisions, state.Revision.Confirmed) {
+	if !slices.ContainsFunc(r.installed.History.Revisions, state.Revision.Confirmed) {
 		return true
 	}
 
@@ -233,7 +233,7 @@ func (r *run) needsCore() bool {
 
 // changesVersion reports whether another version than the installed one is applied.
 func (r *run) changesVersion() bool {
-	record := r.installed.record
+	record := r.installed.Record
 	return r.upgrades() && (record == nil || record.AppVersion != r.change.goal.version)
 }
 
@@ -261,7 +261,7 @@ const settleTime = 500 * time.Millisecond
 // letCoreBegin ends a reconcile in which core would not have changed yet if it were changed together with the provider.
 func (r *run) letCoreBegin(context.Context) error {
 	until := r.arrived.Add(settleTime)
-	follows := r.Type != v1alpha2.CoreProviderType && r.policy.SpecChanged && r.installed.record != nil
+	follows := r.Type != v1alpha2.CoreProviderType && r.policy.SpecChanged && r.installed.Record != nil
 
 	if !follows || !time.Now().Before(until) {
 		return nil
@@ -324,8 +324,8 @@ func (r *run) salt() string {
 		r.newSalt = storage.NewSalt()
 	}
 
-	if r.installed.isOwn() && r.installed.record.Salt != "" {
-		return r.installed.record.Salt
+	if r.installed.isOwn() && r.installed.Record.Salt != "" {
+		return r.installed.Record.Salt
 	}
 
 	return r.newSalt
@@ -388,11 +388,11 @@ func (r *run) preparePlan(
 		return nil, err
 	}
 
-	options.Known, options.Last = r.installed.history.Revisions, state.Last(r.provider.GetStatus())
+	options.Known, options.Last = r.installed.History.Revisions, state.Last(r.provider.GetStatus())
 	options.Inventory = r.inventory()
 
 	// What another program has installed is replaced.
-	if record := r.installed.record; record != nil && release.Adopts(r.provider) && options.Last == 0 {
+	if record := r.installed.Record; record != nil && release.Adopts(r.provider) && options.Last == 0 {
 		options.Inventory = object.Union(options.Inventory, record.Keys())
 	}
 
@@ -429,7 +429,7 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release
 
 // compareRelease compares the release with the goal, and returns what stops a change.
 func (r *run) compareRelease(ctx context.Context) error {
-	r.installed.history.Lost = r.recordsLost(ctx)
+	r.installed.History.Lost = r.recordsLost(ctx)
 	r.assess()
 
 	found := r.change.release
@@ -447,7 +447,7 @@ func (r *run) compareRelease(ctx context.Context) error {
 		return endWith(r.change.problem)
 	case found.State.State == state.Locked:
 		return waitFor(v1alpha2.ProgressingReason, found.State.Message, found.State.Until)
-	case found.Decision.HoldsUninstalled(r.installed.history):
+	case found.Decision.HoldsUninstalled(r.installed.History):
 		return endWith(r.uninstalledByOthers())
 	}
 
@@ -489,7 +489,7 @@ func (r *run) noteResult(result release.Result) {
 // apply takes the action that reaches the goal. Whether the action succeeded is read from the history
 // afterwards.
 func (r *run) apply(ctx context.Context) error {
-	log := ctrl.LoggerFrom(ctx).WithValues("release", r.installed.history.Release.Name, "version", r.change.goal.version)
+	log := ctrl.LoggerFrom(ctx).WithValues("release", r.installed.History.Release.Name, "version", r.change.goal.version)
 	log.Info("Applying the release", "state", r.change.release.State.State, "found", r.change.release.State.Message)
 
 	action := r.change.goal.action

@@ -23,7 +23,7 @@ func upgrading() *run {
 	r := newTestRun(revision(1, v1alpha2.RevisionDeployed, former))
 	r.target = &clusters.Target{}
 	r.policy.Existed = true
-	r.installed.record.Contract = "v1beta1"
+	r.installed.Record.Contract = "v1beta1"
 	r.change.goal.action = metrics.ActionUpgrade
 	r.change.release.Decision.Action = state.Apply
 	r.change.crdsDiffer = true
@@ -179,10 +179,10 @@ func TestNeedsCore(t *testing.T) {
 		want   bool
 	}{
 		"a first installation": {func(r *run) { r.installed = installed{observed: true} }, true},
-		"a revision of others": {func(r *run) { r.installed.history.Revisions[0].Digest = "" }, true},
+		"a revision of others": {func(r *run) { r.installed.History.Revisions[0].Digest = "" }, true},
 		"the same contract":    {func(*run) {}, false},
 		"another contract":     {func(r *run) { plans(r, "v1.1.0", "v1beta2") }, true},
-		"an unknown contract":  {func(r *run) { r.installed.record.Contract = "" }, false},
+		"an unknown contract":  {func(r *run) { r.installed.Record.Contract = "" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := upgrading()

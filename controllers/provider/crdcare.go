@@ -68,7 +68,7 @@ func (r *run) compareCRDs(ctx context.Context) error {
 // installedChart returns the chart of the newest revision, with its CRDs as they were applied for it; nil if it
 // is not deployed or cannot be read, is no longer stored, or if its CRDs have other patches now.
 func (r *run) installedChart(ctx context.Context) (*chart.Chart, error) {
-	revision, record := r.installed.revision, r.installed.record
+	revision, record := r.installed.Newest, r.installed.Record
 	if record == nil || revision.ChartDigest == "" || revision.Status != v1alpha2.RevisionDeployed {
 		return nil, nil
 	}

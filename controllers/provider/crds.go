@@ -296,7 +296,7 @@ func (r *run) readySince(now time.Time) time.Time {
 	}
 
 	since := ready.LastTransitionTime.Time
-	if deployed := r.installed.revision.LastTransitionTime.Time; deployed.After(since) {
+	if deployed := r.installed.Newest.LastTransitionTime.Time; deployed.After(since) {
 		since = deployed
 	}
 

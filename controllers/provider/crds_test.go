@@ -46,7 +46,7 @@ func TestManagersTurn(t *testing.T) {
 		r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
 		all, some := []string{"a.example.com", "b.example.com"}, []string{"a.example.com"}
 		report := func(status metav1.ConditionStatus, at time.Time) {
-			r = newTestRun(revision(r.installed.revision.Number, v1alpha2.RevisionDeployed, wanted))
+			r = newTestRun(revision(r.installed.Newest.Number, v1alpha2.RevisionDeployed, wanted))
 			r.provider.SetConditions([]metav1.Condition{{
 				Type: v1alpha2.ReadyCondition, Status: status, LastTransitionTime: metav1.NewTime(at),
 			}})
@@ -70,7 +70,7 @@ func TestManagersTurn(t *testing.T) {
 		report(metav1.ConditionTrue, began)
 		g.Expect(r.managersTurn(all, some)).To(Equal(10 * time.Second))
 
-		r.installed.revision.LastTransitionTime = metav1.Now()
+		r.installed.Newest.LastTransitionTime = metav1.Now()
 		g.Expect(r.managersTurn(all, some)).To(Equal(time.Minute), "it has another manager")
 
 		time.Sleep(10 * time.Second)

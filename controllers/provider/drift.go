@@ -36,9 +36,9 @@ func (d *deviation) String() string {
 // prune deletes what the revision has left because it could not be deleted for a passing reason, or because the records
 // of the revisions that had it are lost.
 func (r *run) prune(ctx context.Context) error {
-	history := r.installed.history
+	history := r.installed.History
 
-	result, err := r.target.Releases.Prune(ctx, history.Release, r.installed.revision, release.PruneOptions{
+	result, err := r.target.Releases.Prune(ctx, history.Release, r.installed.Newest, release.PruneOptions{
 		Known: history.Revisions, Inventory: r.inventory(),
 	})
 	r.noteResult(result)
@@ -46,7 +46,7 @@ func (r *run) prune(ctx context.Context) error {
 	// The provider runs without what finalizers of others hold, so that keeps nothing from being done.
 	if remaining := (*cluster.RemainingError)(nil); errors.As(err, &remaining) {
 		r.done.undeleted = remaining.Error()
-		r.wakeAfter(advanceAfter(time.Since(r.installed.revision.Time.Time)))
+		r.wakeAfter(advanceAfter(time.Since(r.installed.Newest.Time.Time)))
 
 		return nil
 	}
@@ -93,7 +93,7 @@ func (r *run) correctDrift(ctx context.Context) error {
 // comparesObjects reports whether objects are compared with the newest revision. Before that is deployed, it is not
 // settled what they should be.
 func (r *run) comparesObjects() bool {
-	return r.installed.isOwn() && r.installed.revision.Status == v1alpha2.RevisionDeployed &&
+	return r.installed.isOwn() && r.installed.Newest.Status == v1alpha2.RevisionDeployed &&
 		driftPolicy(r.provider.GetSpec()) != v1alpha2.DriftOff
 }
 
@@ -112,8 +112,8 @@ func (r *run) compare(ctx context.Context, objects []object.Key) ([]cluster.Diff
 		return nil, nil
 	}
 
-	history := r.installed.history
-	compared, err := r.target.Releases.Compare(ctx, history.Release, r.installed.record.Select(objects))
+	history := r.installed.History
+	compared, err := r.target.Releases.Compare(ctx, history.Release, r.installed.Record.Select(objects))
 	r.target.Health.MarkVerified(compared.InSync)
 
 	return compared.Differences, err
@@ -187,7 +187,7 @@ func (r *run) correctObjects(
 		return nil, nil, nil
 	}
 
-	history, revision := r.installed.history, r.installed.revision
+	history, revision := r.installed.History, r.installed.Newest
 
 	result, failure := r.target.Releases.Correct(ctx, history.Release, revision, due)
 	if pending := new(release.LockedError); errors.As(failure, &pending) || errors.Is(failure, storage.ErrChanged) {

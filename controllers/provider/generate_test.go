@@ -90,7 +90,7 @@ func (g generator) situation() situation {
 	s.r.self.Cluster, s.r.identified = "uid", g.often()
 
 	if s.r.installed.observed {
-		s.r.installed.history.Revisions = g.revisions()
+		s.r.installed.History.Revisions = g.revisions()
 		g.look(s.r)
 	}
 
@@ -105,7 +105,7 @@ func (g generator) situation() situation {
 		s.r.migration = migration{reason: v1alpha2.WaitingForManagerReason, message: "The storage version has changed"}
 	}
 
-	if !s.suspended && len(s.r.installed.history.Revisions) == 2 {
+	if !s.suspended && len(s.r.installed.History.Revisions) == 2 {
 		s.r.done.undeleted = "ConfigMap a/old is being deleted, but its finalizers hold it: example.com/hold"
 	}
 
@@ -162,31 +162,31 @@ func (g generator) revisions() []state.Revision {
 
 // look adds what is seen of the newest revision.
 func (g generator) look(r *run) {
-	if len(r.installed.history.Revisions) == 0 {
+	if len(r.installed.History.Revisions) == 0 {
 		return
 	}
 
-	newest := &r.installed.history.Revisions[0]
+	newest := &r.installed.History.Revisions[0]
 	newest.Unreadable = g.rarely()
-	r.installed.revision = *newest
+	r.installed.Newest = *newest
 
 	switch {
 	case newest.Unreadable:
 		return
 	case !newest.Confirmed():
-		r.installed.revision = state.Revision{}
+		r.installed.Newest = state.Revision{}
 		r.installed.unconfirmed = &release.UnconfirmedError{
-			Release: r.installed.history.Release, Revision: newest.Number,
+			Release: r.installed.History.Release, Revision: newest.Number,
 		}
 
 		return
 	}
 
-	r.installed.record = &release.Record{
+	r.installed.Record = &release.Record{
 		AppVersion: newest.Version, Contract: "v1beta2", Description: "Upgrade complete",
 	}
 	if newest.Status == v1alpha2.RevisionFailed {
-		r.installed.record.Description = "not healthy within 5m: Deployment capa-system/manager: Replicas: 0/1"
+		r.installed.Record.Description = "not healthy within 5m: Deployment capa-system/manager: Replicas: 0/1"
 	}
 
 	if g.rarely() {
@@ -260,11 +260,11 @@ func (g generator) status(r *run) v1alpha2.ProviderStatus {
 // decide adds how far the change got.
 func (g generator) decide(s *situation) {
 	s.care = Result{}
-	if s.r.installed.record != nil && (s.r.installed.health == nil || g.rarely()) {
+	if s.r.installed.Record != nil && (s.r.installed.health == nil || g.rarely()) {
 		s.care = oneOf(g, problems...) // what could not be looked at is not reported
 	}
 
-	s.suspended = s.suspended && (s.r.installed.record == nil) == (s.r.installed.health == nil)
+	s.suspended = s.suspended && (s.r.installed.Record == nil) == (s.r.installed.health == nil)
 
 	change := &s.r.change
 	change.begun = true
@@ -277,7 +277,7 @@ func (g generator) decide(s *situation) {
 		return
 	}
 
-	history := s.r.installed.history
+	history := s.r.installed.History
 	change.release.State = state.Determine(history, wanted, state.Rules{LockTimeout: 10 * time.Minute, Now: now})
 	change.release.Decision = state.Next(history, wanted, change.release.State, s.r.policy)
 	change.passed = g.coin()

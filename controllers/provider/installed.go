@@ -12,7 +12,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
@@ -26,13 +25,11 @@ type installed struct {
 	foreign     error
 	unconfirmed *release.UnconfirmedError
 
-	history  state.History
-	revision state.Revision
-	// owner is the resource that the release was created for, as far as its records name it.
-	owner state.Owner
-	// record is the content of the newest revision; nil if there is none or it cannot be read. otherChart describes its
-	// chart if another program has made it of one that is not the provider's; empty otherwise.
-	record     *release.Record
+	// Look has no record if that is not cared for.
+	release.Look
+
+	// otherChart describes the chart of the newest revision if another program has made it of one that is not the
+	// provider's; empty otherwise.
 	otherChart string
 	// health of the record's objects; nil until it was read.
 	health   *health.Report
@@ -52,10 +49,10 @@ func (i *installed) healthy() bool { return i.health != nil && i.health.Healthy(
 
 // isOwn reports whether the newest revision is known to be the resource's. What another program has done to the release
 // is shown, and may be healthy, but is neither corrected nor completed.
-func (i *installed) isOwn() bool { return i.record != nil && i.revision.Confirmed() }
+func (i *installed) isOwn() bool { return i.Record != nil && i.Newest.Confirmed() }
 
 // content returns the content of the newest revision; empty if there is none or it cannot be read.
-func (i *installed) content() release.Record { return ptr.Deref(i.record, release.Record{}) }
+func (i *installed) content() release.Record { return ptr.Deref(i.Record, release.Record{}) }
 
 // version returns the version of the newest revision; empty if it cannot be read, or has none.
 func (i *installed) version() string { return i.content().AppVersion }
@@ -67,11 +64,14 @@ func (i *installed) contract() string { return i.content().Contract }
 func (i *installed) description() string { return i.content().Description }
 
 // isGone reports whether the release was looked at and does not exist.
-func (i *installed) isGone() bool { return i.observed && len(i.history.Revisions) == 0 }
+func (i *installed) isGone() bool { return i.observed && len(i.History.Revisions) == 0 }
+
+// unreadable reports whether there is a release of the resource whose newest revision cannot be read.
+func (i *installed) unreadable() bool { return len(i.History.Revisions) > 0 && i.foreign == nil && i.Record == nil }
 
 // deployed reports whether the newest revision is deployed, with a chart of the provider.
 func (i *installed) deployed() bool {
-	return i.record != nil && i.otherChart == "" && i.revision.Status == v1alpha2.RevisionDeployed
+	return i.Record != nil && i.otherChart == "" && i.Newest.Status == v1alpha2.RevisionDeployed
 }
 
 // works reports whether the objects of the newest revision are known to be healthy, and complete, with the replicas
@@ -84,7 +84,7 @@ func (i *installed) works() bool {
 func (i *installed) runs() bool { return i.deployed() && i.works() }
 
 // paused reports whether the newest revision runs no managers.
-func (i *installed) paused() bool { return i.revision.Paused || i.record != nil && i.record.Paused() }
+func (i *installed) paused() bool { return i.Newest.Paused || i.Record != nil && i.Record.Paused() }
 
 // problem describes why the newest revision does not run.
 func (i *installed) problem() string {
@@ -93,11 +93,11 @@ func (i *installed) problem() string {
 	switch {
 	case i.otherChart != "":
 		return fmt.Sprintf("another program made revision %d of release %s (%s)",
-			i.revision.Number, i.history.Release.Name, i.description())
+			i.Newest.Number, i.History.Release.Name, i.description())
 	case !i.deployed():
-		return fmt.Sprintf("revision %d is %s: %s", i.revision.Number, i.revision.Status, i.description())
+		return fmt.Sprintf("revision %d is %s: %s", i.Newest.Number, i.Newest.Status, i.description())
 	case unhealthy == "":
-		return fmt.Sprintf("revision %d is not complete yet: objects that waited for others are next", i.revision.Number)
+		return fmt.Sprintf("revision %d is not complete yet: objects that waited for others are next", i.Newest.Number)
 	}
 
 	return unhealthy
@@ -105,12 +105,12 @@ func (i *installed) problem() string {
 
 // isStaged reports whether objects of the newest revision wait for others.
 func (i *installed) isStaged() bool {
-	return i.revision.Staged() && i.revision.Status == v1alpha2.RevisionDeployed
+	return i.Newest.Staged() && i.Newest.Status == v1alpha2.RevisionDeployed
 }
 
 // expectedObjects returns the objects of the revision that do not wait for others, and should exist.
 func (i *installed) expectedObjects() []object.Key {
-	return slices.DeleteFunc(i.record.Needed(i.revision), func(o object.Key) bool {
+	return slices.DeleteFunc(i.Record.Needed(i.Newest), func(o object.Key) bool {
 		return waits(i.waiting, o)
 	})
 }
@@ -145,7 +145,7 @@ func (i *installed) unhealthy() string {
 func (r *run) inventory() []object.Key {
 	objects := object.Union(object.KeysOfInventory(r.provider.GetStatus().Inventory), r.found)
 	if r.installed.isOwn() {
-		objects = object.Union(objects, r.installed.record.Keys())
+		objects = object.Union(objects, r.installed.Record.Keys())
 	}
 
 	return objects
@@ -153,5 +153,5 @@ func (r *run) inventory() []object.Key {
 
 // leaves reports whether the release has objects that the newest revision does not have.
 func (r *run) leaves() bool {
-	return r.installed.isOwn() && len(object.Without(r.inventory(), r.installed.record.Keys())) > 0
+	return r.installed.isOwn() && len(object.Without(r.inventory(), r.installed.Record.Keys())) > 0
 }

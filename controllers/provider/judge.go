@@ -13,7 +13,7 @@ import (
 
 // awaitsHealth reports whether the operator has applied the newest revision, and it was never seen healthy.
 func (i *installed) awaitsHealth() bool {
-	return i.revision.Ours() && i.revision.Status == v1alpha2.RevisionDeployed && !i.revision.Healthy
+	return i.Newest.Ours() && i.Newest.Status == v1alpha2.RevisionDeployed && !i.Newest.Healthy
 }
 
 // mayAdvance reports whether the next step of a staged revision can be taken.
@@ -30,8 +30,8 @@ func (i *installed) mayTakeLonger() bool {
 // recovered reports whether a failed revision has become healthy after all, as far as it was applied: the next attempt
 // applies the waves that are left.
 func (i *installed) recovered() bool {
-	unhealthy := i.revision.Failure == v1alpha2.FailureUnhealthy || i.revision.Failure == v1alpha2.FailureFinal
-	return i.revision.Ours() && i.revision.Status == v1alpha2.RevisionFailed && unhealthy && i.othersHealthy()
+	unhealthy := i.Newest.Failure == v1alpha2.FailureUnhealthy || i.Newest.Failure == v1alpha2.FailureFinal
+	return i.Newest.Ours() && i.Newest.Status == v1alpha2.RevisionFailed && unhealthy && i.othersHealthy()
 }
 
 // verdict is what becomes of a revision that is not healthy.
@@ -49,7 +49,7 @@ type verdict struct {
 // before a failure: it may be the fix. A revision that was rolled back to was healthy before, and there is nothing
 // better to roll back to.
 func (r *run) verdict() *verdict {
-	newest := r.installed.revision
+	newest := r.installed.Newest
 
 	waits := r.installed.awaitsHealth() && !r.installed.healthy() && !r.installed.mayTakeLonger()
 	if !waits || isAutomaticRollback(newest) {
@@ -81,7 +81,7 @@ func (r *run) verdict() *verdict {
 // it, or finishes a rollback that was interrupted. A changed spec or a requested retry comes first: the revision is
 // then left to the change. The rules are those for the state of the release.
 func (r *run) rollbackTarget(rules state.Rules) (target state.Revision, rolls, leave bool) {
-	history := r.installed.history
+	history := r.installed.History
 	digest := attemptedDigest(history)
 	observed := state.Determine(history, digest, rules)
 

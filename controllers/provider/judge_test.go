@@ -44,7 +44,7 @@ var ownObject = waves.Held{Object: object.Key{Namespace: "capa-system", Name: "o
 
 // staged makes objects wait for the others, which are as healthy as before.
 func staged(r *run, waiting ...waves.Held) {
-	r.installed.revision.Wave, r.installed.waiting = new(0), waiting
+	r.installed.Newest.Wave, r.installed.waiting = new(0), waiting
 	r.installed.health = &health.Report{Objects: withWaiting(r.installed.health.Objects, waiting)}
 }
 
@@ -110,18 +110,18 @@ func TestJudge(t *testing.T) {
 			deployed(), func(r *run) {
 				late(r)
 
-				r.installed.health, r.installed.revision.Paused = &health.Report{}, true
+				r.installed.health, r.installed.Newest.Paused = &health.Report{}, true
 				staged(r, ownObject)
 			}, nil,
 		},
 		"a paused provider whose other objects are not healthy": {
-			deployed(), func(r *run) { late(r); r.installed.revision.Paused = true; staged(r, ownObject) }, tooLate(problem),
+			deployed(), func(r *run) { late(r); r.installed.Newest.Paused = true; staged(r, ownObject) }, tooLate(problem),
 		},
 		"the last wave of a revision whose waves together took longer": {
 			deployed(), func(r *run) {
 				late(r)
 
-				r.installed.revision.LastTransitionTime.Time = now.Add(5*time.Minute - time.Second)
+				r.installed.Newest.LastTransitionTime.Time = now.Add(5*time.Minute - time.Second)
 			}, &verdict{until: now.Add(10 * time.Minute)},
 		},
 	} {
@@ -171,7 +171,7 @@ func TestMayAdvance(t *testing.T) {
 		"objects wait":                {func(r *run) { staged(r, ownObject) }, true},
 		"none wait":                   {func(*run) {}, false},
 		"the others are not healthy":  {func(r *run) { sick(r); staged(r, ownObject) }, false},
-		"they need a paused manager":  {func(r *run) { r.installed.revision.Paused = true; staged(r, ownObject) }, false},
+		"they need a paused manager":  {func(r *run) { r.installed.Newest.Paused = true; staged(r, ownObject) }, false},
 		"all that is left is deleted": {func(r *run) { staged(r); r.installed.removing = true }, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -64,10 +64,10 @@ func (r Result) also(cause string) Result {
 func (r *run) running(care Result) string {
 	version := r.installed.version()
 
-	switch revision := r.installed.revision; {
+	switch revision := r.installed.Newest; {
 	case !r.installed.observed:
 		return lastKnown(*r.provider.GetStatus())
-	case r.installed.record == nil:
+	case r.installed.Record == nil:
 		return ""
 	case revision.Status.Pending():
 		return fmt.Sprintf("%s is %s as revision %d", version, revision.Status, revision.Number)

@@ -374,7 +374,7 @@ func (c catalog) addHealth() {
 	gaveUp := func(r *run) {
 		r.change.release.Decision.Action = state.Stop
 		r.provider.GetStatus().InstalledVersion = new("v1.0.0")
-		r.installed.record.Description = "not healthy within 5m: Deployment capa-system/manager: Replicas: 0/1"
+		r.installed.Record.Description = "not healthy within 5m: Deployment capa-system/manager: Replicas: 0/1"
 	}
 
 	for _, situation := range []struct {
@@ -383,11 +383,11 @@ func (c catalog) addHealth() {
 	}{
 		{deployed, []func(*run){inSync}},
 		{deployed, []func(*run){inSync, sick}},
-		{deployed, []func(*run){inSync, sick, func(r *run) { r.installed.revision.Healthy = true }}},
-		{deployed, []func(*run){inSync, func(r *run) { r.installed.revision.Paused = true }}},
+		{deployed, []func(*run){inSync, sick, func(r *run) { r.installed.Newest.Healthy = true }}},
+		{deployed, []func(*run){inSync, func(r *run) { r.installed.Newest.Paused = true }}},
 		{deployed, []func(*run){func(r *run) {
 			r.change.release.Decision.Action, r.change.release.State.State = state.Hold, state.Unmanaged
-			r.installed.record.Description = "Rollback to 1"
+			r.installed.Record.Description = "Rollback to 1"
 		}}},
 		{deployed, []func(*run){inSync, func(r *run) { r.installed.deviations = new(drifted("manager")) }}},
 		{deployed, []func(*run){inSync, func(r *run) {
@@ -403,10 +403,10 @@ func (c catalog) addHealth() {
 		}}},
 		{revision(2, v1alpha2.RevisionDeployed, wanted), []func(*run){inSync, func(r *run) {
 			r.provider.GetStatus().InstalledVersion = new("v1.0.0")
-			r.installed.revision.Healthy = true
+			r.installed.Newest.Healthy = true
 		}}},
 		{failed, []func(*run){gaveUp}},
-		{failed, []func(*run){gaveUp, func(r *run) { r.installed.history.Revisions[0].Failure = v1alpha2.FailureRejected }}},
+		{failed, []func(*run){gaveUp, func(r *run) { r.installed.History.Revisions[0].Failure = v1alpha2.FailureRejected }}},
 	} {
 		r := newTestRun(situation.newest)
 		r.identified = true
@@ -447,11 +447,11 @@ func (c catalog) addInputs(t *testing.T) {
 		func(r *run) {
 			failure := revision(2, v1alpha2.RevisionFailed, "digest of an upgrade")
 			failure.Version, failure.Request.AutomaticUpgrade, failure.Failure = "v2.11.2", "v2.11.2", v1alpha2.FailureUnhealthy
-			r.installed.revision = revision(3, v1alpha2.RevisionDeployed, wanted)
-			r.installed.revision.RollbackTo = 1
-			r.installed.record.Description = "Rollback to 1: not healthy within 5m: Deployment " +
+			r.installed.Newest = revision(3, v1alpha2.RevisionDeployed, wanted)
+			r.installed.Newest.RollbackTo = 1
+			r.installed.Record.Description = "Rollback to 1: not healthy within 5m: Deployment " +
 				"capa-system/capa-controller-manager: Replicas: 0/1"
-			r.installed.history.Revisions = []state.Revision{r.installed.revision, failure}
+			r.installed.History.Revisions = []state.Revision{r.installed.Newest, failure}
 		},
 	} {
 		r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))

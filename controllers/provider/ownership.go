@@ -156,16 +156,16 @@ func (e *ownedError) Error() string {
 		"the release over", e.release, v1alpha2.AdoptReleaseAnnotation)
 }
 
-// checkOwner returns why the release that was observed must not be touched; nil if it may be. The record
-// is nil if it cannot be read.
-func (r *run) checkOwner(record *release.Record) error {
-	history := r.installed.history
+// checkOwner returns why the release that was observed must not be touched; nil if it may be.
+func (r *run) checkOwner() error {
+	look := r.installed.Look
+	name := look.History.Release.String()
 
-	switch newest := r.installed.revision; {
+	switch {
 	case r.ownedElsewhere() && !release.Adopts(r.provider):
-		return &ownedError{release: history.Release.String()}
-	case release.IsForeign(r.provider, history, record):
-		return &foreignError{release: history.Release.String(), revision: newest.Number, chart: describeChart(record)}
+		return &ownedError{release: name}
+	case release.IsForeign(r.provider, look.History, look.Record):
+		return &foreignError{release: name, revision: look.Newest.Number, chart: describeChart(look.Record)}
 	}
 
 	return nil
@@ -173,7 +173,7 @@ func (r *run) checkOwner(record *release.Record) error {
 
 // ownedElsewhere reports whether a resource in another cluster owns the release that was observed.
 func (r *run) ownedElsewhere() bool {
-	return r.installed.owner.Excludes(r.self)
+	return r.installed.Owner.Excludes(r.self)
 }
 
 // foreignError reports that the provider's release has the name of one that was created for something
@@ -196,7 +196,7 @@ func (e *foreignError) Error() string {
 // uninstalled there are none, apart from those that an uninstall keeps or whose deletion takes a while.
 // What cannot be read at the moment does not count.
 func (r *run) recordsLost(ctx context.Context) bool {
-	if len(r.installed.history.Revisions) > 0 {
+	if len(r.installed.History.Revisions) > 0 {
 		return false
 	}
 
@@ -220,7 +220,7 @@ func (r *run) findLost(ctx context.Context) {
 // findMade searches for what a newest revision of another program has installed, before it is replaced: its record is
 // not believed, and the inventory does not have its objects.
 func (r *run) findMade(ctx context.Context) error {
-	if len(r.installed.history.Revisions) > 0 && !r.installed.isOwn() && !r.searched && r.unfound == nil {
+	if len(r.installed.History.Revisions) > 0 && !r.installed.isOwn() && !r.searched && r.unfound == nil {
 		r.unfound = r.search(ctx)
 	}
 
@@ -230,7 +230,7 @@ func (r *run) findMade(ctx context.Context) error {
 // search searches for the objects of the release by the marks that they bear. A search that is not complete is
 // continued by the next reconcile.
 func (r *run) search(ctx context.Context) (err error) {
-	newest, _ := r.installed.history.Newest()
+	newest, _ := r.installed.History.Newest()
 
 	r.found, err = removal.Search(ctx, r.provider, r.target, r.memory.searching(newest.Number))
 	r.searched = err == nil

@@ -36,14 +36,14 @@ func TestCheckOwner(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
-			r.installed.owner = owner
+			r.installed.Owner = owner
 			r.self = state.Owner{Resource: "b", Home: c.home, Cluster: "berlin"}
 
 			if c.change != nil {
 				c.change(r.provider)
 			}
 
-			err := r.checkOwner(r.installed.record)
+			err := r.checkOwner()
 			if c.refused {
 				g.Expect(err).To(BeAssignableToTypeOf(&ownedError{}))
 				return

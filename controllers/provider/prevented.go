@@ -55,7 +55,7 @@ func (r *run) findBasis(ctx context.Context) (basis, error) {
 	found := basis{
 		generation:  r.provider.GetGeneration(),
 		annotations: r.provider.GetAnnotations(),
-		revision:    r.installed.revision.Number,
+		revision:    r.installed.Newest.Number,
 		inputs:      r.findInputs(),
 		others:      map[string]standing{},
 	}

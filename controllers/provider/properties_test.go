@@ -51,8 +51,8 @@ func check(s situation, made Report) []string {
 
 // sawHealthy reports whether the newest revision is deployed completely, and all of its objects were seen healthy.
 func sawHealthy(installed *installed) bool {
-	deployed := installed.observed && installed.record != nil && installed.revision.Status == v1alpha2.RevisionDeployed
-	return deployed && !installed.revision.Staged() && installed.health != nil && installed.health.Healthy()
+	deployed := installed.observed && installed.Record != nil && installed.Newest.Status == v1alpha2.RevisionDeployed
+	return deployed && !installed.Newest.Staged() && installed.health != nil && installed.health.Healthy()
 }
 
 func readyIsSeen(s situation, made Report) string {
@@ -82,7 +82,7 @@ func differenceIsNamed(s situation, made Report) string {
 	ready := made.condition(v1alpha2.ReadyCondition)
 
 	switch {
-	case !strings.HasPrefix(ready.Message, s.r.installed.record.AppVersion+" "):
+	case !strings.HasPrefix(ready.Message, s.r.installed.Record.AppVersion+" "):
 		return "Ready does not name the version that runs: " + ready.Message
 	case s.suspended:
 		if ready.Reason != v1alpha2.SuspendedReason {
@@ -100,7 +100,7 @@ func differenceIsNamed(s situation, made Report) string {
 		if !isTrue(made, v1alpha2.ChangesPendingCondition) {
 			return "the changes that are pending"
 		}
-	case s.r.installed.revision.ContentDigest != s.r.change.release.Digest:
+	case s.r.installed.Newest.ContentDigest != s.r.change.release.Digest:
 		return "it is something else"
 	}
 
@@ -129,9 +129,9 @@ func pausedIsSeen(s situation, made Report) string {
 		return ""
 	case installed.replicas.running:
 		return "a Deployment has replicas"
-	case installed.observed && len(installed.history.Revisions) == 0:
+	case installed.observed && len(installed.History.Revisions) == 0:
 		return "nothing is installed"
-	case installed.record != nil && !installed.paused():
+	case installed.Record != nil && !installed.paused():
 		return "the revision is not paused"
 	case !isTrue(Report{Status: *s.r.provider.GetStatus()}, v1alpha2.PausedCondition) && installed.health == nil:
 		return "the Deployments were not looked at"
@@ -159,7 +159,7 @@ func healthyIsSeen(s situation, made Report) string {
 func installedExists(s situation, made Report) string {
 	installed := made.condition(v1alpha2.ProviderInstalledCondition)
 
-	switch exists := s.r.installed.observed && len(s.r.installed.history.Revisions) > 0; {
+	switch exists := s.r.installed.observed && len(s.r.installed.History.Revisions) > 0; {
 	case installed.Status != metav1.ConditionTrue || !s.r.installed.observed:
 		return ""
 	case s.r.done.uninstalled || !exists:
@@ -212,7 +212,7 @@ func revisionsExist(s situation, made Report) string {
 
 		for _, match := range namesRevision.FindAllStringSubmatch(c.Message, -1) {
 			number, _ := strconv.Atoi(match[2])
-			if _, exists := s.r.installed.history.Find(number); !exists && number != 0 && match[1] == "" {
+			if _, exists := s.r.installed.History.Find(number); !exists && number != 0 && match[1] == "" {
 				return c.Type + ": " + c.Message
 			}
 		}
@@ -255,9 +255,9 @@ func remediesHelp(s situation, made Report) string {
 		policy := s.r.policy
 		follow(&policy)
 
-		observed := state.Determine(s.r.installed.history, digest, state.Rules{LockTimeout: 10 * time.Minute, Now: now})
+		observed := state.Determine(s.r.installed.History, digest, state.Rules{LockTimeout: 10 * time.Minute, Now: now})
 
-		return state.Next(s.r.installed.history, digest, observed, policy).Action
+		return state.Next(s.r.installed.History, digest, observed, policy).Action
 	}
 	request := func(p *state.Policy) { p.Requested = true }
 	remedies := 0
@@ -268,11 +268,11 @@ func remediesHelp(s situation, made Report) string {
 		},
 		"set spec.version to": func() state.Action {
 			version := asksForVersion.FindStringSubmatch(message)[1]
-			if version != s.r.installed.record.AppVersion {
+			if version != s.r.installed.Record.AppVersion {
 				return state.Hold
 			}
 
-			return after(s.r.installed.revision.ContentDigest, request)
+			return after(s.r.installed.Newest.ContentDigest, request)
 		},
 	} {
 		if !strings.Contains(message, remedy) {
@@ -385,14 +385,14 @@ func TestPropertiesFindLies(t *testing.T) {
 	for name, lie := range map[string]func(situation) Report{
 		"paused, because the revision is":       ofChanged(func(s *situation) { s.r.installed.replicas.running = false }),
 		"ready, because it is deployed":         ofChanged(func(s *situation) { s.r.installed.health = &health.Report{} }),
-		"complete, because it is deployed":      ofChanged(func(s *situation) { s.r.installed.revision.Wave = nil }),
+		"complete, because it is deployed":      ofChanged(func(s *situation) { s.r.installed.Newest.Wave = nil }),
 		"healthy, although CRDs are not served": ofChanged(func(s *situation) { s.care = Result{} }),
 		"in sync, although it is another program's": ofChanged(func(s *situation) {
 			s.r.change.release.Decision.Action, s.r.change.release.State.State = state.None, state.InSync
 		}),
 		"no version": ofChanged(func(s *situation) {
-			if s.r.installed.record != nil {
-				s.r.installed.record.AppVersion = ""
+			if s.r.installed.Record != nil {
+				s.r.installed.Record.AppVersion = ""
 			}
 		}),
 		"installed, because it once was": func(s situation) Report {

@@ -38,7 +38,7 @@ func (r *run) findReplicas(ctx context.Context) error {
 		seen[o.Object] = o.Result
 	}
 
-	for _, o := range r.installed.record.Objects {
+	for _, o := range r.installed.Record.Objects {
 		if policies.IsAppliedOnce(o) {
 			r.installed.replicas.kept = append(r.installed.replicas.kept, keptImages(o, seen[object.KeyOf(o)])...)
 		}
@@ -59,7 +59,7 @@ func (r *run) findReplicas(ctx context.Context) error {
 
 		// KEDA scales to zero, too. Autoscalers are looked for only now, because that costs requests.
 		if !paused {
-			scaled, err := r.target.Releases.IsScaled(ctx, r.installed.history.Release, object.KeyOf(o))
+			scaled, err := r.target.Releases.IsScaled(ctx, r.installed.History.Release, object.KeyOf(o))
 			if err != nil {
 				return err
 			} else if scaled {

@@ -49,7 +49,7 @@ func TestFindReplicas(t *testing.T) {
 	paused.SetAnnotations(map[string]string{v1alpha2.PausedReplicasAnnotation: "1"})
 
 	r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
-	r.installed.record.Objects = []*unstructured.Unstructured{paused}
+	r.installed.Record.Objects = []*unstructured.Unstructured{paused}
 	find := func(found int64) replicas {
 		r.installed.health = &health.Report{Objects: []health.ObjectHealth{{
 			Object: object.KeyOf(paused), Result: health.Result{Status: status.CurrentStatus, Replicas: found},

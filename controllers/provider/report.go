@@ -218,7 +218,7 @@ func (r *run) writeStatus(status *v1alpha2.ProviderStatus, written *conditions) 
 		return entry.Status.Pending() && entry.Digest == ""
 	})
 
-	if r.installed.works() && r.installed.revision.Confirmed() {
+	if r.installed.works() && r.installed.Newest.Confirmed() {
 		status.InstalledVersion = new(r.installed.version())
 	}
 
@@ -238,7 +238,7 @@ func (r *run) writeStatus(status *v1alpha2.ProviderStatus, written *conditions) 
 
 	status.Inventory = object.Inventory(r.inventory())
 
-	if r.change.release.Decision.HoldsUninstalled(r.installed.history) {
+	if r.change.release.Decision.HoldsUninstalled(r.installed.History) {
 		r.forgetInstalled(status, written)
 		return nil
 	}
@@ -248,7 +248,7 @@ func (r *run) writeStatus(status *v1alpha2.ProviderStatus, written *conditions) 
 		status.Release = nil
 	}
 
-	if len(r.installed.history.Revisions) == 0 || r.installed.record == nil {
+	if len(r.installed.History.Revisions) == 0 || r.installed.Record == nil {
 		return nil
 	}
 
@@ -259,15 +259,15 @@ func (r *run) writeStatus(status *v1alpha2.ProviderStatus, written *conditions) 
 	}
 
 	status.Release = &v1alpha2.ReleaseStatus{
-		Name:       r.installed.history.Release.Name,
-		Namespace:  r.installed.history.Release.Namespace,
+		Name:       r.installed.History.Release.Name,
+		Namespace:  r.installed.History.Release.Namespace,
 		ClusterUID: string(r.self.Cluster),
-		Revision:   r.installed.revision.Number,
-		Status:     r.installed.revision.Status,
+		Revision:   r.installed.Newest.Number,
+		Status:     r.installed.Newest.Status,
 	}
 	status.History = r.history(status)
 
-	if r.installed.revision.Confirmed() {
+	if r.installed.Newest.Confirmed() {
 		status.Contract = nil
 
 		if r.installed.contract() != "" {
@@ -276,7 +276,7 @@ func (r *run) writeStatus(status *v1alpha2.ProviderStatus, written *conditions) 
 	}
 
 	return writeAutomatic(status, offers.LastUpgrade(
-		status.AutomaticUpgrade, r.installed.history, r.installed.description()))
+		status.AutomaticUpgrade, r.installed.History, r.installed.description()))
 }
 
 // writeAutomatic writes the last automatic upgrade; nil for none.
@@ -342,7 +342,7 @@ const announcedItems = 5
 // digests of revisions are never taken from storage: that of the newest one is entered once it is confirmed, the others
 // were before.
 func (r *run) history(status *v1alpha2.ProviderStatus) []v1alpha2.ReleaseRevision {
-	revisions := r.installed.history.Select(v1alpha2.HistoryMaxItems - announcedItems)
+	revisions := r.installed.History.Select(v1alpha2.HistoryMaxItems - announcedItems)
 	shown := make([]v1alpha2.ReleaseRevision, 0, len(revisions)+1)
 
 	for _, entry := range status.History {
@@ -353,7 +353,7 @@ func (r *run) history(status *v1alpha2.ProviderStatus) []v1alpha2.ReleaseRevisio
 
 	for i, revision := range revisions {
 		entered := state.Entry(status, revision.Number)
-		read := i > 0 || r.installed.record != nil
+		read := i > 0 || r.installed.Record != nil
 
 		switch {
 		case revision.Confirmed() && read:

@@ -217,7 +217,7 @@ func TestCauseIsOnceInAReport(t *testing.T) {
 	r := newTestRun(failed)
 	r.provider.GetStatus().InstalledVersion = new("v1.0.0")
 	r.change.release.Decision.Action = state.Stop
-	r.installed.record.Description = "no node"
+	r.installed.Record.Description = "no node"
 
 	said := map[string]string{}
 	for _, c := range r.report(r.summarize(Result{}, Result{}), now).Status.Conditions {
@@ -398,7 +398,7 @@ func TestPausedIsWhatTheNewestRevisionSays(t *testing.T) {
 				Origin:          2,
 			})
 			if test.paused {
-				r.installed.record.Objects = []*unstructured.Unstructured{pausedDeployment()}
+				r.installed.Record.Objects = []*unstructured.Unstructured{pausedDeployment()}
 			}
 
 			if test.before {
@@ -439,10 +439,10 @@ func TestContractIsThatOfTheNewestRevision(t *testing.T) {
 	r := newTestRun(revision(2, v1alpha2.RevisionDeployed, former))
 	r.provider.GetStatus().Contract = new("v1beta2")
 	r.identified = true
-	r.installed.record.Contract = "v1beta1"
+	r.installed.Record.Contract = "v1beta1"
 	g.Expect(of(r, refused).Status.Contract).To(HaveValue(Equal("v1beta1")))
 
-	r.installed.record.Contract = ""
+	r.installed.Record.Contract = ""
 	g.Expect(of(r, refused).Status.Contract).To(BeNil(), "a chart of another program")
 
 	lost := newTestRun()
@@ -676,7 +676,7 @@ func TestFailedAttemptsAreNews(t *testing.T) {
 
 	reconcile := func(action state.Action, found *health.Report, revisions ...state.Revision) {
 		r := newTestRun(revisions...)
-		r.installed.record.Description, r.installed.health = "no node", found
+		r.installed.Record.Description, r.installed.health = "no node", found
 		*r.provider.GetStatus(), r.change.release.Decision.Action = status, action
 
 		if action == state.Wait {
@@ -685,7 +685,7 @@ func TestFailedAttemptsAreNews(t *testing.T) {
 
 		if action == state.None {
 			r.change.release.State.State = state.InSync
-			r.installed.record.AppVersion = "v1.1.0"
+			r.installed.Record.AppVersion = "v1.1.0"
 		}
 
 		made := r.report(r.summarize(Result{}, Result{}), now)

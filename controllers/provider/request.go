@@ -47,7 +47,7 @@ func (c comparison) Keeps() bool { return c.Pinned && c.Decision.Action != state
 
 // assess compares the release with the goal, or with the revision that stays although the goal differs.
 func (r *run) assess() {
-	history, asked := r.installed.history, r.asked()
+	history, asked := r.installed.History, r.asked()
 	// A rollback has no plan.
 	watched := func(input state.Difference) bool { return r.change.plan.Chart != nil && r.watched(input) }
 
@@ -75,9 +75,9 @@ func (r *run) assess() {
 // asksAgain reports whether the resource asks for something since the newest revision that records a request. As long
 // as there is none, the status tells.
 func (r *run) asksAgain(asked v1alpha2.RevisionRequest) bool {
-	last, recorded := r.installed.history.LastRequest()
+	last, recorded := r.installed.History.LastRequest()
 	if !recorded {
-		return r.policy.Requested || r.policy.SpecChanged && len(r.installed.history.Revisions) > 0
+		return r.policy.Requested || r.policy.SpecChanged && len(r.installed.History.Revisions) > 0
 	}
 
 	return last.Request != asked
@@ -94,7 +94,7 @@ func (r *run) refreshes() bool {
 // although the resource does not is then known not to be a request. A request by annotation is not handled while inputs
 // are missing: it takes effect once they can be used.
 func (r *run) isHandled() bool {
-	newest, asked := r.installed.revision, r.asked()
+	newest, asked := r.installed.Newest, r.asked()
 	action := r.change.release.Decision.Action
 	handled := action == state.None || action == state.Hold
 	missing := r.change.problem.Ends() && newest.Request.SameSpec(asked)
@@ -137,8 +137,8 @@ func (r *run) markHandled() { r.mark(func(newest *state.Revision) { newest.Reque
 
 // mark notes that something has changed of the newest revision.
 func (r *run) mark(change func(*state.Revision)) {
-	change(&r.installed.revision)
-	change(&r.installed.history.Revisions[0])
+	change(&r.installed.Newest)
+	change(&r.installed.History.Revisions[0])
 
 	r.noteMarks()
 	r.recheck()
@@ -147,8 +147,8 @@ func (r *run) mark(change func(*state.Revision)) {
 // noteMarks notes what is known of the newest revision. The status is written at the end: what a process that is killed
 // before has found out, the next one finds out, too.
 func (r *run) noteMarks() {
-	if r.installed.record != nil {
-		state.Mark(r.provider.GetStatus(), r.installed.revision)
+	if r.installed.Record != nil {
+		state.Mark(r.provider.GetStatus(), r.installed.Newest)
 	}
 }
 
@@ -167,7 +167,7 @@ func (r *run) recheck() {
 // was installed before: the problem is then reported, but what is installed is as desired, and nothing
 // is tried unless it fails.
 func (r *run) planFailed(problem error) error {
-	pin, pinned := r.installed.history.Pin(r.asked(), "", v1alpha2.RevisionInputs{}, r.watched)
+	pin, pinned := r.installed.History.Pin(r.asked(), "", v1alpha2.RevisionInputs{}, r.watched)
 	if !pinned {
 		return problem
 	}

@@ -17,7 +17,7 @@ func TestAsksAgain(t *testing.T) {
 	byHelm := state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1, Status: v1alpha2.RevisionDeployed}}
 	requests := func(r *run) { r.policy.Requested = true }
 	changes := func(r *run) { r.policy.SpecChanged = true }
-	fulfills := func(r *run) { r.installed.history.Revisions[0].Request = plan.Asked(r.provider) }
+	fulfills := func(r *run) { r.installed.History.Revisions[0].Request = plan.Asked(r.provider) }
 
 	for name, c := range map[string]struct {
 		revisions []state.Revision
@@ -67,7 +67,7 @@ func TestRefreshes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
-			r.installed.history.Revisions[0].Request = plan.Asked(r.provider)
+			r.installed.History.Revisions[0].Request = plan.Asked(r.provider)
 
 			for _, change := range c.changes {
 				change(r)
@@ -95,14 +95,14 @@ func TestIsHandled(t *testing.T) {
 		"a revision that is about to change":  {[]func(*run){decides(state.Apply)}, false},
 		"another spec, while inputs are away": {[]func(*run){decides(state.None), lacks}, true},
 		"a request, while inputs are away": {[]func(*run){decides(state.None), lacks, func(r *run) {
-			r.installed.revision.Request = plan.Asked(r.provider)
+			r.installed.Newest.Request = plan.Asked(r.provider)
 			r.provider.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
 		}}, false},
 		"what is noted": {[]func(*run){decides(state.None), func(r *run) {
-			r.installed.revision.Request = plan.Asked(r.provider)
+			r.installed.Newest.Request = plan.Asked(r.provider)
 		}}, false},
 		"a revision that is not known": {[]func(*run){decides(state.None), func(r *run) {
-			r.installed.revision.Digest = ""
+			r.installed.Newest.Digest = ""
 		}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -117,7 +117,7 @@ func (r *run) rollbackGoal(revision int) goal {
 	to.Digest = rollbackDigest(revision, to.Paused)
 
 	apply := func(ctx context.Context, observed state.Observed) (release.Result, error) {
-		if target, exists := r.installed.history.Find(revision); exists {
+		if target, exists := r.installed.History.Find(revision); exists {
 			to.Target = target
 		}
 
@@ -135,7 +135,7 @@ func (r *run) rollbackGoal(revision int) goal {
 // checkRevision makes sure that the provider may return to the revision that spec.release.rollbackTo names. If that
 // does not exist or cannot be read, the rollback itself reports it.
 func (r *run) checkRevision(ctx context.Context) error {
-	to, exists := r.installed.history.Find(r.rollbackTo())
+	to, exists := r.installed.History.Find(r.rollbackTo())
 	if !exists {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (r *run) refuse(target state.Revision, reason error) {
 
 // rollBack rolls a failed revision back. The plan for the CRDs of the target may be nil.
 func (r *run) rollBack(ctx context.Context, target state.Revision, planned *crds.Plan) error {
-	history := r.installed.history
+	history := r.installed.History
 	digest := attemptedDigest(history)
 	observed := r.target.Releases.Determine(history, digest)
 
@@ -256,17 +256,17 @@ func (r *run) failureReason(ctx context.Context, digest string) string {
 		return object.Text(r.done.failure)
 	}
 
-	history := r.installed.history
+	history := r.installed.History
 
 	attempts := history.Attempts(digest)
-	if len(attempts) == 0 || attempts[0].Number == r.installed.revision.Number {
-		return r.installed.record.Description
+	if len(attempts) == 0 || attempts[0].Number == r.installed.Newest.Number {
+		return r.installed.Record.Description
 	}
 
 	record, err := r.target.Releases.Read(ctx, history.Release, attempts[0])
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot read why the release is rolled back", "release", history.Release.Name)
-		return r.installed.record.Description
+		return r.installed.Record.Description
 	}
 
 	return record.Description
@@ -297,7 +297,7 @@ func (r *run) returnTo(
 	}
 
 	options.Announce = r.announce(ctx)
-	options.Known, options.Last = r.installed.history.Revisions, state.Last(r.provider.GetStatus())
+	options.Known, options.Last = r.installed.History.Revisions, state.Last(r.provider.GetStatus())
 	options.Inventory = r.inventory()
 
 	return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), options, observed)

@@ -215,7 +215,7 @@ func (r *run) show(ctx context.Context) Result {
 
 	_ = r.inTime(ctx, r.identify) // another resource may have installed it
 
-	if r.installed.record != nil {
+	if r.installed.Record != nil {
 		for _, look := range []func(context.Context) error{r.checkHealth, r.compareObjects, r.compareCRDs} {
 			if err := r.inTime(ctx, look); err != nil {
 				return resultOf(err)

@@ -38,13 +38,13 @@ func newTestRun(revisions ...state.Revision) *run {
 	r.installed.observed = true
 	r.change.goal = goal{version: "v1.1.0", digest: wanted}
 	r.change.release.Digest = wanted
-	r.installed.history = state.History{
+	r.installed.History = state.History{
 		Release: plan.ReleaseKey(p), Revisions: revisions,
 	}
 
 	if len(revisions) > 0 {
-		r.installed.revision = revisions[0]
-		r.installed.record = &release.Record{AppVersion: "v1.0.0", Description: "Upgrade complete"}
+		r.installed.Newest = revisions[0]
+		r.installed.Record = &release.Record{AppVersion: "v1.0.0", Description: "Upgrade complete"}
 		r.installed.health = &health.Report{}
 	}
 
@@ -92,9 +92,9 @@ func copyOf(r *run) *run {
 	copied := *r
 	copied.provider = cloneProvider(r.provider)
 
-	if r.installed.record != nil {
-		record := *r.installed.record
-		copied.installed.record = &record
+	if r.installed.Record != nil {
+		record := *r.installed.Record
+		copied.installed.Record = &record
 	}
 
 	return &copied
@@ -157,12 +157,12 @@ func TestMarked(t *testing.T) {
 			r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
 			r.provider.GetSpec().UpgradePolicy = c.policy
 			r.provider.GetStatus().History = []v1alpha2.ReleaseRevision{{Number: 1, Digest: "v1:one"}}
-			r.installed.revision.Digest = "v1:one"
+			r.installed.Newest.Digest = "v1:one"
 			r.Wake = func(string, string, time.Duration) { woken++ }
 
 			r.mark(func(newest *state.Revision) { newest.Healthy = true })
-			g.Expect(r.installed.revision.Healthy).To(BeTrue())
-			g.Expect(r.installed.history.Revisions[0].Healthy).To(BeTrue())
+			g.Expect(r.installed.Newest.Healthy).To(BeTrue())
+			g.Expect(r.installed.History.Revisions[0].Healthy).To(BeTrue())
 			g.Expect(r.provider.GetStatus().History[0].Healthy).To(BeTrue())
 			g.Expect(woken).To(Equal(c.woken))
 		})

@@ -25,7 +25,7 @@ const (
 
 // findWaiting finds the objects of a staged revision that wait for others, or were never applied because it has failed.
 func (r *run) findWaiting(ctx context.Context) error {
-	if !r.installed.revision.Staged() {
+	if !r.installed.Newest.Staged() {
 		return nil
 	}
 
@@ -34,7 +34,7 @@ func (r *run) findWaiting(ctx context.Context) error {
 		return err
 	}
 
-	r.installed.waiting = r.target.Releases.Waiting(r.installed.record, r.installed.revision, own)
+	r.installed.waiting = r.target.Releases.Waiting(r.installed.Record, r.installed.Newest, own)
 
 	return nil
 }
@@ -43,7 +43,7 @@ func (r *run) findWaiting(ctx context.Context) error {
 // paused: to admit objects of its own kinds, or to process the finalizers of those that are deleted. A resource that
 // asks for a pause later may wait for something else to change.
 func (i *installed) needsPausedManager() bool {
-	return i.revision.Paused && (len(i.waiting) == 0 || i.waiting[0].Own)
+	return i.Newest.Paused && (len(i.waiting) == 0 || i.waiting[0].Own)
 }
 
 // ownKinds returns the kinds of which the release's objects wait for its manager.
@@ -60,7 +60,7 @@ func (r *run) advance(ctx context.Context) error {
 		return err
 	}
 
-	history, revision := r.installed.history, r.installed.revision
+	history, revision := r.installed.History, r.installed.Newest
 
 	result, err := r.target.Releases.Advance(ctx, history.Release, revision, release.AdvanceOptions{
 		Own: own, Known: history.Revisions, Inventory: r.inventory(), Announce: r.announce(ctx),
@@ -88,7 +88,7 @@ func (r *run) advance(ctx context.Context) error {
 	r.emit(r.provider, rewritten(result.Changes))
 
 	if err == nil {
-		newest := &r.installed.revision
+		newest := &r.installed.Newest
 		newest.Wave = result.Wave
 		newest.Adopted += len(result.Adopted)
 		newest.LastTransitionTime.Time = r.policy.Now

@@ -34,7 +34,7 @@ func TestStandingIsWhatWasReported(t *testing.T) {
 
 	upgrading := newTestRun(revised(2, v1alpha2.RevisionDeployed, "v1.1.0"), before)
 	upgrading.provider.GetStatus().InstalledVersion = new("v1.0.0")
-	upgrading.installed.record.AppVersion = "v1.1.0"
+	upgrading.installed.Record.AppVersion = "v1.1.0"
 	upgrading.installed.health = missing
 
 	uninstalled := newTestRun()
@@ -42,7 +42,7 @@ func TestStandingIsWhatWasReported(t *testing.T) {
 
 	paused := newTestRun(before)
 	paused.change.goal.version = "v1.0.0"
-	paused.installed.record.Objects = []*unstructured.Unstructured{pausedDeployment()}
+	paused.installed.Record.Objects = []*unstructured.Unstructured{pausedDeployment()}
 
 	wait := func(reason string) Summary {
 		return Summary{Result: Result{Outcome: Waiting, Condition: v1alpha2.PreflightCheckCondition, Reason: reason}}

@@ -66,11 +66,11 @@ func (r *run) conclude(care, change Result) Summary {
 		return Summary{Result: r.unconfirmed().of(Result{
 			Outcome: Stalled, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
 		})}
-	case r.installed.record == nil:
+	case r.installed.Record == nil:
 		return Summary{Result: cmp.Or(care, Result{
 			Outcome: Retrying, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
 			Message: fmt.Sprintf("release %s was deleted just after it was applied; it will be installed again",
-				r.installed.history.Release),
+				r.installed.History.Release),
 			Limited: true,
 		})}
 	}
@@ -98,7 +98,7 @@ func (r *run) stopped(care, change Result) Result {
 		said.causes = append(said.causes, r.installed.problem())
 
 		return said.of(change)
-	case said.runs == "" && len(r.installed.history.Revisions) > 0: // which cannot be read
+	case said.runs == "" && r.installed.unreadable():
 		return change
 	case said.runs == "":
 		said.runs = "not installed" + yet
@@ -113,7 +113,7 @@ func (r *run) stopped(care, change Result) Result {
 
 	said.wanted = r.wanted() + " is not applied" + yet
 
-	if r.installed.record != nil && !r.installed.runs() && (r.installed.health != nil || !r.installed.deployed()) {
+	if r.installed.Record != nil && !r.installed.runs() && (r.installed.health != nil || !r.installed.deployed()) {
 		said.causes = append(said.causes, r.installed.problem())
 	}
 
@@ -129,12 +129,12 @@ func (r *run) stopped(care, change Result) Result {
 // installsFirst reports whether the first installation of a version was begun, and not completed. It is repeated, so
 // what became of it so far is of no interest.
 func (r *run) installsFirst() bool {
-	newest := r.installed.revision.Status
+	newest := r.installed.Newest.Status
 	applied := func(revision state.Revision) bool { return revision.Status.Applied() }
 
 	return (newest == v1alpha2.RevisionPendingInstall || newest == v1alpha2.RevisionFailed) &&
 		ranges.IsSame(r.wantedVersion(), r.installed.version()) &&
-		!slices.ContainsFunc(r.installed.history.Revisions, applied)
+		!slices.ContainsFunc(r.installed.History.Revisions, applied)
 }
 
 // yetUnless returns the end of what is not done, unless it is not done by itself.
@@ -183,7 +183,7 @@ func (r *run) healthResult() Result {
 		return said.of(wait(v1alpha2.UnhealthyReason, "", time.Time{}))
 	case found.Verdict() == health.Stop:
 		return said.of(Result{Outcome: Stalled, Reason: v1alpha2.UnhealthyReason})
-	case r.installed.revision.Healthy || found.Failed():
+	case r.installed.Newest.Healthy || found.Failed():
 		result := said.of(wait(v1alpha2.UnhealthyReason, "", time.Time{}))
 		result.Limited = true
 
@@ -191,7 +191,7 @@ func (r *run) healthResult() Result {
 	}
 
 	applying := message{runs: "applying " + version, causes: []string{problem}}
-	if r.installed.revision.RollbackTo != 0 {
+	if r.installed.Newest.RollbackTo != 0 {
 		applying.runs = "rolling back to " + version
 	}
 
@@ -204,7 +204,7 @@ func (r *run) hold(said message) message {
 
 	switch {
 	case r.change.held():
-		said.runs += heldAt(r.installed.revision.Number, "another program")
+		said.runs += heldAt(r.installed.Newest.Number, "another program")
 		if r.installed.deployed() {
 			said.runs += fmt.Sprintf(" (%s)", r.installed.description())
 		}
@@ -260,7 +260,7 @@ func (r *run) attemptFailed(care Result) Summary {
 		result.Outcome = Stalled
 	}
 
-	said.wanted = r.attempted() + " failed" + times(r.installed.history.Failures(r.change.release.Digest))
+	said.wanted = r.attempted() + " failed" + times(r.installed.History.Failures(r.change.release.Digest))
 
 	switch {
 	case decision.Action == state.Stop:
@@ -280,7 +280,7 @@ func (r *run) attemptFailed(care Result) Summary {
 
 	failed := said.of(result)
 
-	if deployed || r.installed.revision.RollbackTo != 0 && r.rollbackTo() == 0 {
+	if deployed || r.installed.Newest.RollbackTo != 0 && r.rollbackTo() == 0 {
 		said.runs = r.running(care)
 	}
 
@@ -307,7 +307,7 @@ func (r *run) attempted() string {
 
 // attemptReason returns the reason of the newest failed attempt.
 func (r *run) attemptReason() string {
-	attempts := r.installed.history.Attempts(r.change.release.Digest)
+	attempts := r.installed.History.Attempts(r.change.release.Digest)
 	if len(attempts) == 0 {
 		return v1alpha2.InstallFailedReason
 	}
@@ -328,7 +328,7 @@ func (r *run) failure() string {
 		return object.Text(r.done.failure)
 	}
 
-	revision, description := r.installed.revision, r.installed.description()
+	revision, description := r.installed.Newest, r.installed.description()
 
 	return strings.TrimPrefix(description, fmt.Sprintf("Rollback to %d: ", revision.RollbackTo))
 }
@@ -353,7 +353,7 @@ func (r *run) uninstalledByOthers() Result {
 	said := message{
 		runs: "not installed",
 		causes: []string{fmt.Sprintf("another program uninstalled release %s, which stays so until this resource changes",
-			r.installed.history.Release)},
+			r.installed.History.Release)},
 		remedy: r.remedy("to install it again") + "; to accept that, delete this resource",
 	}
 
@@ -403,7 +403,7 @@ func (r *run) suspended() Result {
 	switch {
 	case r.installed.unconfirmed != nil:
 		said = r.unconfirmed()
-	case r.installed.record == nil:
+	case r.installed.Record == nil:
 		said.runs = "not installed"
 	case r.installed.otherChart != "":
 		said.runs, said.causes = r.otherRuns(), []string{r.installed.problem()}
@@ -420,7 +420,7 @@ func (r *run) suspended() Result {
 		return said.of(Result{Outcome: Idle, Reason: v1alpha2.SuspendedReason})
 	}
 
-	if to != 0 && to == r.installed.revision.RollbackTo {
+	if to != 0 && to == r.installed.Newest.RollbackTo {
 		said.runs += heldAt(to, "spec.release.rollbackTo")
 	}
 

@@ -138,7 +138,7 @@ func TestAnotherChart(t *testing.T) {
 		},
 		Origin: 4,
 	})
-	r.installed.record.AppVersion = ""
+	r.installed.Record.AppVersion = ""
 	r.installed.otherChart = "chart other 0.1.0"
 	r.change.release.State.State = state.Unmanaged
 	r.change.release.Decision.Action = state.Hold
@@ -178,7 +178,7 @@ func TestPendingRevisionIsNotInstalled(t *testing.T) {
 		},
 		Origin: 1,
 	})
-	r.installed.record.Description = "Rollback to 1"
+	r.installed.Record.Description = "Rollback to 1"
 	NewWithT(t).Expect(r.summarize(Result{}, refused).Message).To(Equal(
 		"v1.0.0 is pending-rollback as revision 3; v1.1.0 is not applied: there is no v9.9.9; " +
 			"revision 3 is pending-rollback: Rollback to 1"))
@@ -263,11 +263,11 @@ func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
 		reason  string
 	}{
 		"healthy":         {func(*run) {}, Ready, v1alpha2.HealthyReason},
-		"paused":          {func(r *run) { r.installed.revision.Paused = true }, Ready, v1alpha2.PausedReason},
+		"paused":          {func(r *run) { r.installed.Newest.Paused = true }, Ready, v1alpha2.PausedReason},
 		"not yet healthy": {func(r *run) { r.installed.health = missing }, Waiting, v1alpha2.ProgressingReason},
 		"no longer healthy": {func(r *run) {
 			r.installed.health = missing
-			r.installed.revision.Healthy = true
+			r.installed.Newest.Healthy = true
 		}, Waiting, v1alpha2.UnhealthyReason},
 		"never healthy": {func(r *run) {
 			r.installed.health = hopeless
@@ -278,9 +278,9 @@ func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
 		}, Ready, v1alpha2.ExternalChangeReason},
 		"made by another program, which failed": {func(r *run) {
 			r.change.release.Decision.Action = state.Hold
-			r.installed.revision.Status = v1alpha2.RevisionFailed
+			r.installed.Newest.Status = v1alpha2.RevisionFailed
 		}, Waiting, v1alpha2.UnhealthyReason},
-		"not complete": {func(r *run) { r.installed.revision.Wave = new(0) }, Waiting, v1alpha2.ProgressingReason},
+		"not complete": {func(r *run) { r.installed.Newest.Wave = new(0) }, Waiting, v1alpha2.ProgressingReason},
 		"made by another program, and not healthy": {func(r *run) {
 			r.change.release.Decision.Action = state.Hold
 			r.installed.health = missing
@@ -312,7 +312,7 @@ func TestUnknownHealthIsTheResultOfCare(t *testing.T) {
 func TestHolds(t *testing.T) {
 	byHelm := func(r *run) {
 		r.change.release.Decision.Action, r.change.release.State.State = state.Hold, state.Unmanaged
-		r.installed.record.Description = "Rollback to 1"
+		r.installed.Record.Description = "Rollback to 1"
 	}
 	byUser := func(r *run) {
 		asksForRevision(r, 1)
@@ -360,7 +360,7 @@ func TestHolds(t *testing.T) {
 				"to end that, run `capstan rollback infrastructure-aws --undo`",
 		},
 		"by rollbackTo, with the same version, and paused": {
-			asks("v1.0.0", func(r *run) { byUser(r); r.installed.revision.Paused = true }),
+			asks("v1.0.0", func(r *run) { byUser(r); r.installed.Newest.Paused = true }),
 			"v1.0.0 is paused, held at revision 1 by spec.release.rollbackTo: its Deployments have no replicas; " +
 				"to end that, run `capstan rollback infrastructure-aws --undo`",
 		},
@@ -418,16 +418,16 @@ func TestFailedAttempt(t *testing.T) {
 	hopeless.Failure = v1alpha2.FailureFinal
 
 	returned := newTestRun(rollback, timedOut, revision(1, v1alpha2.RevisionSuperseded, former))
-	returned.installed.record.Description = "Rollback to 1: no node"
+	returned.installed.Record.Description = "Rollback to 1: no node"
 
 	twice := newTestRun(rollback, timedOut, timedOut, revision(1, v1alpha2.RevisionSuperseded, former))
-	twice.installed.record.Description = returned.installed.record.Description
+	twice.installed.Record.Description = returned.installed.Record.Description
 
 	sick := copyOf(returned)
 	sick.installed.health = missing
 
 	returning := copyOf(sick)
-	returning.installed.revision.Wave = new(0)
+	returning.installed.Newest.Wave = new(0)
 
 	kept := newTestRun(revision(2, v1alpha2.RevisionFailed, wanted))
 	kept.done.refusal = "not rolled back to v1.0.0 (revision 1), because it is too old"
@@ -435,7 +435,7 @@ func TestFailedAttempt(t *testing.T) {
 	requested := newTestRun(revision(2, v1alpha2.RevisionFailed, wanted))
 	asksForRevision(requested, 1)
 
-	requested.installed.revision.RollbackTo = 1
+	requested.installed.Newest.RollbackTo = 1
 
 	applied := newTestRun(revision(2, v1alpha2.RevisionFailed, wanted))
 	applied.done.failure = errors.New("the API server refused Deployment manager")
@@ -586,7 +586,7 @@ func TestSuspended(t *testing.T) {
 	held := asking("v1.2.0")
 	asksForRevision(held, 1)
 
-	held.installed.revision.RollbackTo = 1
+	held.installed.Newest.RollbackTo = 1
 
 	const unchanged = "nothing is changed while spec.suspend is true"
 

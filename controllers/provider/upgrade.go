@@ -80,7 +80,7 @@ func (r *run) upgrading(prevented offers.Prevented) (offers.Upgrading, error) {
 		return seen, err
 	}
 
-	seen.History, seen.Prevented, seen.GivenUp = r.installed.history, prevented, r.givenUp()
+	seen.History, seen.Prevented, seen.GivenUp = r.installed.History, prevented, r.givenUp()
 	seen.Contract = r.installed.contract()
 
 	switch {
@@ -109,7 +109,7 @@ func (r *run) givenUp() string {
 		noted = ""
 	}
 
-	return cmp.Or(offers.GivenUp(r.installed.history, plan.Asked(r.provider)), noted)
+	return cmp.Or(offers.GivenUp(r.installed.History, plan.Asked(r.provider)), noted)
 }
 
 // triesGivenUp reports whether the change is to a version that was given up before the status was lost, so that there
@@ -201,7 +201,7 @@ func (r *run) lookUpgrades(ctx context.Context) {
 
 	installed := ptr.Deref(status.InstalledVersion, "")
 	if r.installed.healthy() {
-		installed = r.installed.record.AppVersion
+		installed = r.installed.Record.AppVersion
 	}
 
 	shown := status.AvailableUpgrades

@@ -29,7 +29,7 @@ func TestLacksManager(t *testing.T) {
 			run.provider.GetSpec().Paused = true
 			g.Expect(run.installed.needsPausedManager()).To(BeFalse(), "the revision is not paused")
 
-			run.installed.revision.Paused = true
+			run.installed.Newest.Paused = true
 			g.Expect(run.installed.needsPausedManager()).To(Equal(test.expected))
 		})
 	}

@@ -58,7 +58,7 @@ func (r *run) writeInstalled(written *conditions) {
 	}
 
 	note := ""
-	if adopted := r.installed.revision.Adopted; adopted > 0 {
+	if adopted := r.installed.Newest.Adopted; adopted > 0 {
 		note = "; it adopted " + object.Count(adopted, "existing object")
 	}
 
@@ -68,7 +68,7 @@ func (r *run) writeInstalled(written *conditions) {
 
 	written.markTrue(v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderInstalledReason,
 		"Release %s has %s as revision %d%s",
-		r.installed.history.Release.Name, r.installed.version(), r.installed.revision.Number, note)
+		r.installed.History.Release.Name, r.installed.version(), r.installed.Newest.Number, note)
 }
 
 // ofInstalled are conditions that are about what is installed.
@@ -83,11 +83,11 @@ func (r *run) writeUpgraded(ended Summary, written *conditions) {
 		written.markFalse(v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason,
 			"%s", ended.Failed.Verdict)
 	case r.change.held(), r.installed.awaitsHealth(),
-		r.change.release.State.State == state.InSync && r.installed.revision.Number == 1:
+		r.change.release.State.State == state.InSync && r.installed.Newest.Number == 1:
 		written.remove(v1alpha2.ProviderUpgradedCondition) // it was about an earlier release, or revision
 	case r.change.release.State.State == state.InSync:
 		written.markTrue(v1alpha2.ProviderUpgradedCondition, v1alpha2.ProviderUpgradedReason,
-			"Revision %d has %s", r.installed.revision.Number, r.installed.version())
+			"Revision %d has %s", r.installed.Newest.Number, r.installed.version())
 	}
 }
 
@@ -96,7 +96,7 @@ func (r *run) writeUpgraded(ended Summary, written *conditions) {
 // providers rely on the condition.
 func (r *run) writePaused(written *conditions) {
 	switch {
-	case r.installed.record == nil:
+	case r.installed.Record == nil:
 	case !r.installed.paused(), r.installed.replicas.running:
 		written.remove(v1alpha2.PausedCondition)
 	case r.installed.deployed() && r.installed.health != nil:
@@ -117,7 +117,7 @@ func (r *run) writeDrifted(written *conditions) (drifted int, events []Event) {
 	)
 
 	switch {
-	case r.installed.record != nil && (policy == v1alpha2.DriftOff || !r.installed.isOwn()):
+	case r.installed.Record != nil && (policy == v1alpha2.DriftOff || !r.installed.isOwn()):
 		compared = true // there is nothing to find
 	case compared:
 		left = leftDeviations(slices.Concat(*r.installed.deviations, r.crdDeviations))

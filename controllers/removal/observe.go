@@ -19,7 +19,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // Find finds out what is installed, and whether the namespace is being deleted.
@@ -44,7 +43,7 @@ func (r *Removal) Find(ctx context.Context) error {
 	r.Found = Found{
 		Known:       err == nil,
 		Installed:   r.recorded() || len(r.own) > 0,
-		Release:     r.recorded() || !r.Uninstalled,
+		Release:     !r.foreign && (r.recorded() || !r.Uninstalled),
 		Foreign:     r.foreign,
 		Terminating: r.terminating,
 	}
@@ -71,40 +70,21 @@ func (r *Removal) observeNamespace(ctx context.Context) error {
 
 // observeRecords reads the release from Helm's storage.
 func (r *Removal) observeRecords(ctx context.Context) error {
-	history, err := r.Target.Releases.Observe(ctx, r.release)
+	look, err := r.Target.Releases.Look(ctx, r.release, r.Provider, r.Owner)
 	if err != nil {
 		return err
 	}
 
-	history, newest, exists := r.confirm(history)
-	if !exists {
-		return nil
-	}
-
-	record, err := r.Target.Releases.Read(ctx, r.release, newest)
-
-	corrupt := errors.As(err, new(*storage.CorruptError))
-	if err != nil && !corrupt {
-		return err
-	}
-
-	owner, err := release.OwnerOf(ctx, r.Target.Releases.Read, history, record)
-	if err != nil {
-		return err
-	}
+	newest := look.Newest
 
 	// Another program may have replaced the release since.
-	if r.foreign = owner.Excludes(r.Owner) || release.IsForeign(r.Provider, history, record); r.foreign {
+	r.foreign = r.isForeign(look.History) || look.Owner.Excludes(r.Owner) ||
+		release.IsForeign(r.Provider, look.History, look.Record)
+
+	switch {
+	case r.foreign, newest.Number == 0:
 		return nil
-	}
-
-	if !corrupt {
-		history.ConfirmNewest(r.Provider.GetStatus(), r.Owner, record.Digest, record.Owner)
-
-		newest, _ = history.Newest()
-	}
-
-	if r.isPlanted(newest) {
+	case r.isPlanted(newest):
 		r.leave(newest)
 		return nil
 	}
@@ -113,13 +93,13 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 	r.known = true
 
 	// An uninstall that was interrupted may be this resource's.
-	observed := r.Target.Releases.Determine(history, "")
+	observed := r.Target.Releases.Determine(look.History, "")
 	if observed.State == state.Locked && newest.Status.Pending() {
 		return &BlockedError{Waiting: true, Message: observed.Message}
 	}
 
-	if r.confirmed = !corrupt && newest.Confirmed(); r.confirmed {
-		r.own = record.Keys()
+	if r.confirmed = newest.Confirmed(); r.confirmed {
+		r.own = look.Record.Keys()
 	}
 
 	return nil
@@ -143,18 +123,9 @@ func (r *Removal) leave(newest state.Revision) {
 	r.Unconfirmed = newest.Number
 }
 
-// confirm returns the history of the resource's release as it is known, the newest revision, and whether there is one.
-// A release of the same name that another program created is none.
-func (r *Removal) confirm(stored state.History) (history state.History, newest state.Revision, exists bool) {
-	history = stored.Confirm(r.Provider.GetStatus())
-
-	if r.foreign = r.Provider.GetStatus().Release == nil && history.Foreign(); r.foreign {
-		return history, state.Revision{}, false
-	}
-
-	newest, exists = history.Newest()
-
-	return history, newest, exists
+// isForeign reports whether a resource that has installed nothing finds a release that another program created.
+func (r *Removal) isForeign(history state.History) bool {
+	return r.Provider.GetStatus().Release == nil && history.Foreign()
 }
 
 // observeWithoutAccount decides what to do if the account must not read Helm's storage. Nothing has to
@@ -164,12 +135,17 @@ func (r *Removal) confirm(stored state.History) (history state.History, newest s
 // the namespace can be removed without records.
 func (r *Removal) observeWithoutAccount(ctx context.Context, forbidden error) error {
 	if !r.known {
-		history, err := release.ReadHistory(ctx, r.Target.Metadata, r.release)
+		stored, err := release.ReadHistory(ctx, r.Target.Metadata, r.release)
 		if err != nil && !apierrors.IsForbidden(err) {
 			return err
 		}
 
-		_, newest, exists := r.confirm(history)
+		history := stored.Confirm(r.Provider.GetStatus())
+		if r.foreign = r.isForeign(history); r.foreign {
+			return nil
+		}
+
+		newest, exists := history.Newest()
 		if exists && r.isPlanted(newest) {
 			r.leave(newest)
 			return nil

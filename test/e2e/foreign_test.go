@@ -73,13 +73,21 @@ var _ = Describe("A Helm release that has the name of a provider's release", Ord
 		w.run(ctx, "helm", "install", "infrastructure-replaced", platformChart(), "-n", t.name)
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
+			p.SetFinalizers(append(p.GetFinalizers(), "example.com/hold"))
+			p.GetSpec().Paused = true
 		})
 		Eventually(w.read(ctx, p)).Should(And(
 			HaveField("Status.LastHandledReconcileAt", "now"),
+			haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.InstallFailedReason, ""),
+			HaveField("Status.Release", Not(BeNil())),
 			beStalled(v1alpha2.InstallFailedReason, "revision 1 contains chart platform 1.0.0")))
 
-		By("deleting the resource")
+		By("deleting the resource, which another program holds")
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(And(
+			HaveField("Finalizers", ConsistOf("example.com/hold")),
+			Not(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.UninstalledReason, ""))))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetFinalizers(nil) })
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
 		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: t.name, Name: "platform"}, &corev1.ConfigMap{})).To(Succeed())
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-replaced", "-n", t.name)).To(HaveLen(1))
