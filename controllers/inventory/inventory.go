@@ -38,16 +38,16 @@ func Lists(p v1alpha2.Provider) bool {
 }
 
 // Update brings the item of a provider up to date at the end of a reconcile. listed is set if the provider had one
-// when that began. That of a deleted resource goes with its finalizer. A problem is only logged: the provider does
-// not need its item.
-func (i *Inventory) Update(ctx context.Context, p v1alpha2.Provider, listed bool) {
+// when that began. That of a deleted resource goes with its finalizer. A problem is only logged, and updated is false:
+// the provider does not need its item.
+func (i *Inventory) Update(ctx context.Context, p v1alpha2.Provider, listed bool) (updated bool) {
 	if i == nil || !p.GetDeletionTimestamp().IsZero() || ctx.Err() != nil {
-		return
+		return true
 	}
 
 	var err error
 
-	switch version := deployedVersion(p.GetStatus()); {
+	switch version := Version(p); {
 	case !Lists(p) && listed:
 		err = i.Remove(ctx, p)
 	case Lists(p) && version != "": // while nothing is deployed, the last version stays
@@ -59,6 +59,8 @@ func (i *Inventory) Update(ctx context.Context, p v1alpha2.Provider, listed bool
 			"disable the inventory with --clusterctl-inventory=false")
 		i.Wake(v1alpha2.Label(p), p.GetNamespace(), retry)
 	}
+
+	return err == nil
 }
 
 // write creates or changes the item of a provider.
@@ -138,9 +140,9 @@ func watchedNamespace(spec *v1alpha2.ProviderSpec) string {
 	return spec.Manager.CacheNamespace
 }
 
-// deployedVersion returns the version that the release holds; empty while none is deployed.
-func deployedVersion(status *v1alpha2.ProviderStatus) string {
-	for _, revision := range status.History {
+// Version returns the version that the release of a provider holds; empty while none is deployed.
+func Version(p v1alpha2.Provider) string {
+	for _, revision := range p.GetStatus().History {
 		if revision.Status == v1alpha2.RevisionDeployed {
 			return revision.Version
 		}

@@ -53,6 +53,10 @@ func (r *run) checkOthers(ctx context.Context) error {
 		if err := r.Preflight.Identity(ctx, r.provider, recorded); err != nil {
 			return err
 		}
+
+		if err := r.checkInstalledElsewhere(ctx); err != nil {
+			return err
+		}
 	}
 
 	if r.changesVersion() {

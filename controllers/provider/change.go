@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -86,6 +85,10 @@ func (r *run) makeChange(ctx context.Context) error {
 	if revision := r.rollbackTo(); revision != 0 {
 		r.change.goal = r.rollbackGoal(revision)
 		return r.reachGoal(ctx)
+	}
+
+	if err := r.awaitCore(ctx); err != nil {
+		return err
 	}
 
 	if err := r.selectVersion(ctx); err != nil {
@@ -280,15 +283,9 @@ func (r *run) pass(context.Context) error {
 // makePlan plans what the resource asks for, and stores a chart that is new.
 func (r *run) makePlan(ctx context.Context) error {
 	r.change.begun = true
-	request := plan.Request{
-		Provider: r.provider, Scope: r.target.Client, Selected: r.selection.Version, Refresh: r.refreshes(),
-		Salt: r.salt(), Asking: sync.OnceFunc(func() { r.status.asks(ctx, r.provider) }),
-	}
 
-	planned, err := r.Planner.Plan(ctx, request)
+	planned, err := r.plan(ctx)
 	r.change.plan = planned
-
-	r.followInputs(ctx, err)
 
 	if planned.Version != "" {
 		r.provider.GetStatus().DesiredVersion = planned.Version

@@ -67,7 +67,9 @@ func (i *installed) description() string { return i.content().Description }
 func (i *installed) isGone() bool { return i.observed && len(i.History.Revisions) == 0 }
 
 // unreadable reports whether there is a release of the resource whose newest revision cannot be read.
-func (i *installed) unreadable() bool { return len(i.History.Revisions) > 0 && i.foreign == nil && i.Record == nil }
+func (i *installed) unreadable() bool {
+	return len(i.History.Revisions) > 0 && i.foreign == nil && i.Record == nil
+}
 
 // deployed reports whether the newest revision is deployed, with a chart of the provider.
 func (i *installed) deployed() bool {

@@ -25,10 +25,19 @@ type memory struct {
 	corrections backoff
 	// prevented is the automatic upgrade that a check has prevented last.
 	prevented prevented
+	// planned is the plan of the last reconcile; nil if the provider was ready then.
+	planned *planned
+	// awaiting is what the resource asked for when its first installation was planned and found to wait for core; nil
+	// unless it waits.
+	awaiting *asked
+	// alone is set once the provider was not found elsewhere in its cluster. It is looked for again before it is installed.
+	alone bool
 	// search is how far the search for the objects of the release has come, and searched its newest revision; nil unless
 	// it was not complete.
 	search   *cluster.Progress
 	searched int
+	// unlisted is set if the provider's item in clusterctl's inventory could not be written.
+	unlisted bool
 	// unsettled is the newest generation that was reported although the status does not say so, because it was lost.
 	unsettled int64
 }

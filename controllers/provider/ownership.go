@@ -70,8 +70,9 @@ func (r *run) handOver(ctx context.Context, set func(o client.Object, finalizer 
 // identify stops the change of a resource that may not exist, such as a second one of a provider.
 func (r *run) identify(ctx context.Context) error {
 	err := r.Preflight.Identity(ctx, r.provider, r.recorded(ctx))
-	if err == nil && r.provider.GetStatus().Release == nil {
+	if err == nil && r.provider.GetStatus().Release == nil && !r.memory.alone {
 		err = r.checkInstalledElsewhere(ctx)
+		r.memory.alone = err == nil
 	}
 
 	r.identified = err == nil

@@ -144,13 +144,13 @@ func TestSearchesAreRemembered(t *testing.T) {
 	r.provider.SetFinalizers([]string{v1alpha2.Finalizer})
 
 	search := r.memory.searching(2)
-	r.remember()
+	r.remember(Waiting)
 	g.Expect(r.memory.unsettled).To(Equal(r.provider.GetGeneration()))
 	g.Expect(r.memory.searching(2)).To(BeIdenticalTo(search))
 	g.Expect(r.memory.searching(3)).NotTo(BeIdenticalTo(search))
 
 	r.searched = true
-	r.remember()
+	r.remember(Waiting)
 	g.Expect(r.memory.unsettled).To(BeZero())
 	g.Expect(r.memory.search).To(BeNil())
 }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -77,6 +78,25 @@ func keptKinds(kinds []string, objects []*unstructured.Unstructured) []string {
 			return o.GroupVersionKind() == *gvk
 		})
 	})
+}
+
+// awaitCore ends the change of a provider that waited for core when it was planned. While core is not ready, nothing
+// but that matters: dozens of providers would ask their sources each time that something happens to one of them.
+func (r *run) awaitCore(ctx context.Context) error {
+	if r.memory.awaiting == nil || !r.installed.isGone() || !reflect.DeepEqual(*r.memory.awaiting, r.findAsked()) {
+		return nil
+	}
+
+	return r.checkCore(ctx)
+}
+
+// noteWait remembers that a first installation waits for core, by the result of its change.
+func (r *run) noteWait(changed Result) {
+	r.memory.awaiting = nil
+
+	if changed.Reason == v1alpha2.WaitingForCoreProviderReadyReason && r.installed.isGone() {
+		r.memory.awaiting = new(r.findAsked())
+	}
 }
 
 // checkCore makes sure that core is ready.

@@ -31,17 +31,32 @@ func (p prevented) holds(version string, basis basis, now time.Time) bool {
 // basis is what the checks of an automatic upgrade depend on, as far as its changes wake the resource, and it can be
 // read from caches. What an account may do, or what the API server refuses, is not.
 type basis struct {
-	// Of the resource, and its release. An annotation may allow what a check prevents.
-	generation  int64
-	annotations map[string]string
-	revision    int
+	asked
 
-	// inputs are the resource versions of the ConfigMaps and Secrets that the resource uses, and crds those of the
-	// provider's CRDs.
-	inputs map[access.Reference]string
-	crds   map[string]string
+	// revision is the newest one of the release.
+	revision int
+	// crds are the resource versions of the provider's CRDs.
+	crds map[string]string
 	// others are the other providers of the cluster.
 	others map[string]standing
+}
+
+// asked is what a plan depends on, as far as its changes wake the resource.
+type asked struct {
+	// Of the resource. An annotation may allow what a check prevents.
+	generation  int64
+	annotations map[string]string
+	// inputs are the resource versions of the ConfigMaps and Secrets that the resource uses.
+	inputs map[access.Reference]string
+}
+
+// findAsked finds out what a plan depends on.
+func (r *run) findAsked() asked {
+	return asked{
+		generation:  r.provider.GetGeneration(),
+		annotations: r.provider.GetAnnotations(),
+		inputs:      r.findInputs(),
+	}
 }
 
 // standing is what the checks of an automatic upgrade depend on of another provider.
@@ -52,13 +67,7 @@ type standing struct {
 
 // findBasis finds out what the checks of an automatic upgrade depend on.
 func (r *run) findBasis(ctx context.Context) (basis, error) {
-	found := basis{
-		generation:  r.provider.GetGeneration(),
-		annotations: r.provider.GetAnnotations(),
-		revision:    r.installed.Newest.Number,
-		inputs:      r.findInputs(),
-		others:      map[string]standing{},
-	}
+	found := basis{asked: r.findAsked(), revision: r.installed.Newest.Number, others: map[string]standing{}}
 
 	others, err := r.Preflight.Others(ctx, r.provider)
 	if err != nil {

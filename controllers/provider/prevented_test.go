@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -70,20 +72,26 @@ func newSurroundings() *surroundings {
 	return s
 }
 
+// cluster returns a client for the provider, core and the CRD.
+func (s *surroundings) cluster(t *testing.T) client.Client {
+	t.Helper()
+
+	scheme := runtime.NewScheme()
+	NewWithT(t).Expect(v1alpha2.AddToScheme(scheme)).To(Succeed())
+	NewWithT(t).Expect(crds.AddToScheme(scheme)).To(Succeed())
+
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.provider, s.core, s.crd).
+		WithStatusSubresource(s.core).Build()
+}
+
 // basis returns what the checks of an upgrade depend on.
 func (s *surroundings) basis(t *testing.T) basis {
 	t.Helper()
 
 	g := NewWithT(t)
-	scheme := runtime.NewScheme()
-	g.Expect(v1alpha2.AddToScheme(scheme)).To(Succeed())
-	g.Expect(crds.AddToScheme(scheme)).To(Succeed())
-
+	cluster := s.cluster(t)
 	metadata := metadatafake.NewTestScheme()
 	g.Expect(metav1.AddMetaToScheme(metadata)).To(Succeed())
-
-	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.provider, s.core, s.crd).
-		WithStatusSubresource(s.core).Build()
 
 	r := newTestRun(revision(s.revision, v1alpha2.RevisionDeployed, wanted))
 	r.provider = s.provider
@@ -103,7 +111,8 @@ func (s *surroundings) basis(t *testing.T) basis {
 	return found
 }
 
-// TestPreventedUpgradeIsTriedAgain checks after which changes an upgrade is tried again that a check has prevented.
+// TestPreventedUpgradeIsTriedAgain checks after which changes an upgrade is tried again that a check has prevented, and
+// which of them need a new plan.
 func TestPreventedUpgradeIsTriedAgain(t *testing.T) {
 	at := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	before := prevented{
@@ -113,36 +122,39 @@ func TestPreventedUpgradeIsTriedAgain(t *testing.T) {
 	edit := func(m *metav1.PartialObjectMetadata) { m.ResourceVersion = "2" }
 
 	for name, c := range map[string]struct {
-		change func(*surroundings)
-		again  bool
+		change       func(*surroundings)
+		again, plans bool
 	}{
-		"nothing":  {func(*surroundings) {}, false},
-		"the spec": {func(s *surroundings) { s.provider.Generation++ }, true},
+		"nothing":  {func(*surroundings) {}, false, false},
+		"the spec": {func(s *surroundings) { s.provider.Generation++ }, true, true},
 		"a request": {func(s *surroundings) {
 			s.provider.Annotations = map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"}
-		}, true},
+		}, true, true},
 		"what the user allows": {func(s *surroundings) {
 			s.provider.Annotations = map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: "v1.2.0"}
-		}, true},
-		"a label":                    {func(s *surroundings) { s.provider.Labels = map[string]string{"team": "a"} }, false},
-		"the status":                 {func(s *surroundings) { s.provider.Status.DesiredVersion = "v1.1.0" }, false},
-		"what is installed":          {func(s *surroundings) { s.revision++ }, true},
-		"variables":                  {func(s *surroundings) { edit(s.variables) }, true},
-		"credentials for a source":   {func(s *surroundings) { edit(s.credentials) }, true},
-		"additional manifests":       {func(s *surroundings) { edit(s.more) }, true},
-		"a version of a ConfigMap":   {func(s *surroundings) { edit(s.source) }, true},
-		"a Secret of something":      {func(s *surroundings) { edit(s.other) }, false},
-		"a CRD of the provider":      {func(s *surroundings) { s.crd.ResourceVersion = "2" }, true},
-		"the version of core":        {func(s *surroundings) { *s.core.Status.InstalledVersion = "v1.13.0" }, true},
-		"the contract of core":       {func(s *surroundings) { *s.core.Status.Contract = "v1beta2" }, true},
-		"the spec of core":           {func(s *surroundings) { s.core.Generation++ }, true},
-		"what else core's status is": {func(s *surroundings) { s.core.Status.DesiredVersion = "v1.13.0" }, false},
+		}, true, true},
+		"a label":                    {func(s *surroundings) { s.provider.Labels = map[string]string{"team": "a"} }, false, false},
+		"the status":                 {func(s *surroundings) { s.provider.Status.DesiredVersion = "v1.1.0" }, false, false},
+		"what is installed":          {func(s *surroundings) { s.revision++ }, true, false},
+		"variables":                  {func(s *surroundings) { edit(s.variables) }, true, true},
+		"credentials for a source":   {func(s *surroundings) { edit(s.credentials) }, true, true},
+		"additional manifests":       {func(s *surroundings) { edit(s.more) }, true, true},
+		"a version of a ConfigMap":   {func(s *surroundings) { edit(s.source) }, true, true},
+		"a Secret of something":      {func(s *surroundings) { edit(s.other) }, false, false},
+		"a CRD of the provider":      {func(s *surroundings) { s.crd.ResourceVersion = "2" }, true, false},
+		"the version of core":        {func(s *surroundings) { *s.core.Status.InstalledVersion = "v1.13.0" }, true, false},
+		"the contract of core":       {func(s *surroundings) { *s.core.Status.Contract = "v1beta2" }, true, false},
+		"the spec of core":           {func(s *surroundings) { s.core.Generation++ }, true, false},
+		"what else core's status is": {func(s *surroundings) { s.core.Status.DesiredVersion = "v1.13.0" }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
 			s := newSurroundings()
 			c.change(s)
 
-			NewWithT(t).Expect(before.holds("v1.2.0", s.basis(t), at)).To(Equal(!c.again))
+			now := s.basis(t)
+			g.Expect(before.holds("v1.2.0", now, at)).To(Equal(!c.again))
+			g.Expect(reflect.DeepEqual(before.basis.asked, now.asked)).To(Equal(!c.plans), "what is planned")
 		})
 	}
 

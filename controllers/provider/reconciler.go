@@ -107,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 
 	run := newRun(r, provider)
-	listed := inventory.Lists(provider)
+	listed, version := inventory.Lists(provider), inventory.Version(provider)
 	panicked := true
 
 	defer func() {
@@ -116,7 +116,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 			run.endPanicked()
 		}
 
-		r.Inventory.Update(ctx, provider, listed)
+		// Until a provider is ready, nothing else that its item has usually changes.
+		if v1alpha2.IsReady(provider) || run.memory.unlisted || listed != inventory.Lists(provider) ||
+			version != inventory.Version(provider) {
+			run.memory.unlisted = !r.Inventory.Update(ctx, provider, listed)
+		}
 
 		err = errors.Join(err, run.status.save(ctx, provider))
 	}()

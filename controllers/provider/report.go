@@ -388,7 +388,7 @@ func (r *run) end(ended Summary) (ctrl.Result, error) {
 	}
 
 	made := r.report(ended, time.Now())
-	r.remember()
+	r.remember(ended.Outcome)
 	*r.provider.GetStatus() = made.Status
 	r.emit(r.provider, made.Events)
 
@@ -432,9 +432,13 @@ func (r *run) reportPanic(now time.Time) Report {
 	return Report{Status: status, Events: readyEvent(before, written.list, result, overdue)}
 }
 
-// remember keeps what the next reconcile needs to continue a search, and nothing of one that was complete.
-func (r *run) remember() {
+// remember keeps what the next reconcile needs to continue a change or a search, and nothing of one that was complete.
+func (r *run) remember(ended Outcome) {
 	r.memory.unsettled = 0
+
+	if ended == Ready {
+		r.memory.planned = nil
+	}
 
 	switch {
 	case r.lost():

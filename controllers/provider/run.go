@@ -258,6 +258,8 @@ func (r *run) careAndChange(ctx context.Context) Summary {
 	care := r.inTime(ctx, r.care)
 
 	changed := r.makeChange(ctx)
+	r.noteWait(resultOf(changed))
+
 	if result := resultOf(changed); result.Outcome == Repeated {
 		return Summary{Result: result}
 	}

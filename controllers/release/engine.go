@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/lru"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/consistency"
@@ -40,6 +41,8 @@ type Engine struct {
 	metadata   metadata.Getter // of Secrets
 	// written are the newest versions of the Secrets of releases that were written.
 	written consistency.Writes[types.NamespacedName]
+	// records are the newest ones of the releases that were looked at last: name -> keptRecord.
+	records *lru.Cache
 }
 
 // NewEngine returns an engine for the cluster of the configuration. It makes no request. It does
@@ -68,6 +71,7 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 		connection: connection,
 		secrets:    secrets,
 		metadata:   connection.Metadata().Resource(secretsResource),
+		records:    lru.New(keptRecords),
 	}
 
 	return engine, nil
@@ -191,6 +195,7 @@ func (e *Engine) Uninstall(
 // Forget drops what is known of a release from memory.
 func (e *Engine) Forget(release types.NamespacedName) {
 	e.written.Forget(release)
+	e.records.Remove(release)
 }
 
 // newClient returns a client for one action on a release.

@@ -41,7 +41,7 @@ func (e *Engine) Look(
 		return look, nil
 	}
 
-	look.Record, err = e.Read(ctx, release, look.Newest)
+	look.Record, err = e.recall(ctx, release, look.Newest)
 
 	corrupt := errors.As(err, new(*storage.CorruptError))
 	if err != nil && !corrupt {

@@ -95,32 +95,64 @@ func RecordName(release types.NamespacedName, revision int) string {
 // Read reads an observed revision. The error is a *storage.CorruptError if it cannot be decoded, and storage.ErrChanged
 // if it does not exist any more.
 func (e *Engine) Read(ctx context.Context, release types.NamespacedName, revision state.Revision) (*Record, error) {
+	record, _, err := e.read(ctx, release, revision)
+	return record, err
+}
+
+// keptRecords is how many newest records are in memory. An install or an upgrade looks at each several times. Those of
+// real providers have some 300 KB.
+const keptRecords = 16
+
+// keptRecord is a record in the resource version of its Secret.
+type keptRecord struct {
+	version string
+	record  *Record
+}
+
+// recall reads the newest revision of a release, from memory if its Secret has not changed since it was read.
+func (e *Engine) recall(ctx context.Context, release types.NamespacedName, newest state.Revision) (*Record, error) {
+	if kept, ok := e.records.Get(release); ok && kept.(keptRecord).version == newest.ResourceVersion {
+		return kept.(keptRecord).record, nil
+	}
+
+	record, version, err := e.read(ctx, release, newest)
+	if err == nil {
+		e.records.Add(release, keptRecord{version, record})
+	}
+
+	return record, err
+}
+
+// read is Read with the resource version of the Secret.
+func (e *Engine) read(
+	ctx context.Context, release types.NamespacedName, revision state.Revision,
+) (_ *Record, version string, err error) {
 	name := helm.RecordName(release.Name, revision.Number)
 
 	secret, err := e.secrets.Secrets(release.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("revision %d of release %s does not exist: %w", revision.Number, release, storage.ErrChanged)
+		return nil, "", fmt.Errorf("revision %d of release %s does not exist: %w", revision.Number, release, storage.ErrChanged)
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("read Secret %s/%s: %w", release.Namespace, name, err)
+		return nil, "", fmt.Errorf("read Secret %s/%s: %w", release.Namespace, name, err)
 	}
 
 	rel, err := storage.Decode(secret, release.Name, revision.Number)
 	if err != nil {
-		return nil, &storage.CorruptError{Secret: release.Namespace + "/" + name, Reason: err.Error()}
+		return nil, "", &storage.CorruptError{Secret: release.Namespace + "/" + name, Reason: err.Error()}
 	}
 
 	objects, err := e.decode(rel, rel.Manifest)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 
 	record := newRecord(rel, objects)
 	record.Owner, record.Salt = storage.OwnerOf(rel), storage.SaltOf(rel)
 	record.Digest, err = storage.Digest(rel)
 
-	return record, err
+	return record, secret.ResourceVersion, err
 }
 
 func newRecord(rel *helm.Release, objects []*unstructured.Unstructured) *Record {

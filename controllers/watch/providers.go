@@ -26,12 +26,16 @@ func (k Kind) Providers(b *ctrl.Builder) *ctrl.Builder {
 // of kinds.
 func (k Kind) otherProviders(t v1alpha2.ProviderType) handler.EventHandler {
 	all := k.concerns(t)
-	concerns := func(p v1alpha2.Provider, changed client.Object) bool {
-		other, ok := changed.(v1alpha2.Provider)
-		return ok && waits(p) && p.GetUID() != other.GetUID() && k.Cluster.Same(p, other)
-	}
 
 	return onChange(func(ctx context.Context, before, now, changed client.Object) (found []reconcile.Request) {
+		helpsFirst := t != v1alpha2.CoreProviderType || readinessChanged(before, now)
+		concerns := func(p v1alpha2.Provider, changed client.Object) bool {
+			other, ok := changed.(v1alpha2.Provider)
+
+			return ok && waits(p) && (helpsFirst || !awaitsCore(p)) &&
+				p.GetUID() != other.GetUID() && k.Cluster.Same(p, other)
+		}
+
 		for _, c := range all {
 			if c.changed(before, now) {
 				found = append(found, k.enqueue(c.field, c.keys, concerns)(ctx, changed)...)
@@ -100,6 +104,25 @@ func standingOf(o client.Object) standing {
 // standingChanged selects what matters to other providers.
 func standingChanged(before, now client.Object) bool {
 	return before == nil || now == nil || standingOf(before) != standingOf(now)
+}
+
+// awaitsCore reports whether the first installation of a provider waits for core.
+func awaitsCore(p v1alpha2.Provider) bool {
+	standing := preflight.StandingOf(p)
+	return standing.WaitsForCore && !standing.Installed
+}
+
+// readinessChanged selects what a first installation that waits for core waits for. The steps of core's own installation
+// would wake it in vain.
+func readinessChanged(before, now client.Object) bool {
+	type readiness struct{ deleted, usable, changing bool }
+
+	of := func(o client.Object) readiness {
+		s := standingOf(o)
+		return readiness{s.Deleted, s.Ready || s.Keeps, s.Changing}
+	}
+
+	return before == nil || now == nil || of(before) != of(now)
 }
 
 // contractGone selects that a provider no longer has the contract that it had. Other providers may

@@ -87,6 +87,9 @@ func TestProvidersThatWaitAreWoken(t *testing.T) {
 	installed := func(p v1alpha2.Provider) { p.GetStatus().Release = &v1alpha2.ReleaseStatus{} }
 
 	aws := waiting(infrastructure, "aws")
+	first := waiting(infrastructure, "first")
+	conditions.MarkFalse(first, v1alpha2.PreflightCheckCondition, v1alpha2.WaitingForCoreProviderReadyReason, "core")
+
 	dependent := waiting(infrastructure, "dependent")
 	dependent.GetSpec().DependsOn = []string{"infrastructure-gcp"}
 
@@ -97,6 +100,10 @@ func TestProvidersThatWaitAreWoken(t *testing.T) {
 		woken   bool
 	}{
 		"core became ready":                  {aws, v1beta1(core, "cluster-api"), ready, true},
+		"core is being installed":            {aws, waiting(core, "cluster-api"), installed, true},
+		"… and a first installation waits":   {first, waiting(core, "cluster-api"), installed, false},
+		"… which waits for core to be ready": {first, v1beta1(core, "cluster-api"), ready, true},
+		"… or to exist":                      {first, v1beta1(core, "cluster-api"), nil, true},
 		"core was deleted":                   {aws, v1beta1(core, "cluster-api"), nil, true},
 		"another kind's contract changed":    {aws, v1beta1(bootstrap, "kubeadm"), upgraded, true},
 		"the contract of its kind changed":   {aws, v1beta1(infrastructure, "gcp"), upgraded, true},
