@@ -49,13 +49,13 @@ var steps = []step{
 	{"a version that was given up is not tried again", (*run).triesGivenUp, (*run).refuseGivenUp, ""},
 	{"contracts fit, and variables and kinds exist", (*run).upgrades, (*run).checkRequirements, metrics.StepPreflight},
 	{"core is ready before what needs it", (*run).needsCore, (*run).checkCore, metrics.StepPreflight},
-	{"core that changes at the same time comes first", (*run).changesVersion, (*run).letCoreBegin, ""},
 	{"providers change one after the other", (*run).changesVersion, (*run).checkTurn, ""},
 	{"no other program has installed the provider", (*run).installs, (*run).checkInstalled, ""},
 	{"CRDs are compared with those of the cluster", (*run).plans, (*run).planChange, metrics.StepCRDs},
 	{"objects are rewritten before a version goes", (*run).changesCRDs, ofChange((*run).migrateBefore), metrics.StepCRDs},
 	{"changes of CRDs break nothing", (*run).affectsObjects, ofChange((*run).checkCRDs), metrics.StepCRDs},
 	{"the API server accepts all objects", (*run).triesFirst, (*run).dryRun, metrics.StepCRDs},
+	{"core that changes at the same time comes first", (*run).changesVersion, (*run).letCoreBegin, ""},
 	{"a change is announced before it begins", (*run).begins, (*run).announceChange, ""},
 	{"CRDs are applied before the release", (*run).changesCRDs, ofChange((*run).sendCRDs), metrics.StepCRDs},
 	{"CRDs that were changed are corrected", (*run).plans, (*run).correctChange, metrics.StepCRDs},
@@ -261,16 +261,20 @@ func (r *run) begins() bool {
 // a new version from its source.
 const settleTime = 500 * time.Millisecond
 
-// letCoreBegin ends a reconcile in which core would not have changed yet if it were changed together with the provider.
-func (r *run) letCoreBegin(context.Context) error {
-	until := r.arrived.Add(settleTime)
+// letCoreBegin gives core the time to change as well, if it is changed together with the provider. That it comes first
+// is checked after that. What has taken time before, such as the source, counts.
+func (r *run) letCoreBegin(ctx context.Context) error {
 	follows := r.Type != v1alpha2.CoreProviderType && r.policy.SpecChanged && r.installed.Record != nil
-
-	if !follows || !time.Now().Before(until) {
+	if !follows {
 		return nil
 	}
 
-	return endWith(Result{Outcome: Repeated, At: until})
+	select {
+	case <-time.After(time.Until(r.arrived.Add(settleTime))):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // pass notes that nothing prevents the release from being what the resource asks for.
