@@ -28,6 +28,9 @@ export PROVIDERS
 # cluster-api-operator's manager, built for this machine, with operator-components.yaml of the same version in its folder or
 # named by PEER_COMPONENTS. Tests and benchmarks that need it run only if it is set.
 export PEER PEER_COMPONENTS
+
+# BEFORE is the operator of another build, which benchmarks measure in the same run. BENCH are flags of the benchmark.
+export BEFORE
 # DEMO_TIMEOUT is how long `make demo` waits for all providers to be Ready. With DEMO_EXIT=1 it exits then.
 export DEMO_TIMEOUT DEMO_EXIT
 
@@ -274,8 +277,8 @@ e2e-flux: bed-binaries ## Install the charts with Flux's own controllers (buildi
 	E2E_FLUX=1 go test -count 1 -timeout 60m ./test/flux -v -ginkgo.v
 
 .PHONY: bench
-bench: build bed-binaries ## Benchmark the life of five providers next to kubectl apply (and PEER)
-	@go run ./test/bench
+bench: build bed-binaries ## Benchmark the life of five providers next to kubectl apply, PEER and BEFORE (BENCH='-rounds 5')
+	@go run ./test/bench $(BENCH)
 
 .PHONY: bench-scale
 bench-scale: build bed-binaries ## Benchmark up to 500 providers for docs/performance.md (takes a quarter of an hour)

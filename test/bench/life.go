@@ -39,7 +39,7 @@ func (s *setting) measureOperator(
 	}
 
 	steps := []func(context.Context) error{w.install, w.change, w.correct, w.upgradeOne}
-	if program == capstan { // cluster-api-operator refuses older versions
+	if program != peer { // which refuses older versions
 		steps = append(steps, w.rollBack)
 	}
 
@@ -194,7 +194,7 @@ func (s *setting) measureMany(ctx context.Context, r results) error {
 
 	var limit time.Duration // none for Capstan
 
-	for _, program := range []string{capstan, peer} {
+	for _, program := range []string{capstan, before, peer} {
 		if !slices.Contains(s.programs, program) {
 			continue
 		}

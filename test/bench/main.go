@@ -1,7 +1,7 @@
 // Command bench measures what an operator does in its life with five real providers: install, change, correct,
 // upgrade, roll back, idle and restart; and the same with many small ones. Each round measures Capstan, `kubectl
 // apply` of the same manifests, and their CRDs alone, each on a new control plane, and cluster-api-operator, too, if
-// the variable PEER names its manager. It prints the table of docs/performance.md. `make bench` runs it in the module's
+// the variable PEER names its manager, and another build of Capstan's operator if BEFORE names one. It prints the table of docs/performance.md. `make bench` runs it in the module's
 // root.
 //
 // With -sizes, it measures instead how the operator's memory, processor time and requests grow with the number of small
@@ -29,6 +29,7 @@ type options struct {
 	idle          time.Duration
 	markdown      bool
 	only, profile string
+	before        string
 	sizes         string
 }
 
@@ -43,6 +44,8 @@ func main() {
 	flag.BoolVar(&o.markdown, "markdown", false, "print the tables as Markdown")
 	flag.StringVar(&o.profile, "profiles", "",
 		"folder for profiles of Capstan and lists of its requests, of each stage in the first round; the figures suffer")
+
+	flag.StringVar(&o.before, "before", os.Getenv("BEFORE"), "operator of another build, to measure in the same rounds")
 
 	flag.StringVar(&o.sizes, "sizes", "", "numbers of small providers to measure the growth with, ascending, with commas "+
 		"between them; a single number creates all of them at once. Nothing else is measured then")

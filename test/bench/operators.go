@@ -22,7 +22,7 @@ const replicasAfter = 2
 // driftTimeout is how long an operator may take to correct drift.
 const driftTimeout = 10 * time.Second
 
-// site is a control plane with an operator: Capstan or cluster-api-operator.
+// site is a control plane with an operator: one of Capstan's, or cluster-api-operator.
 type site struct {
 	*setting
 	bed      *bed.Bed
@@ -46,10 +46,10 @@ func (s *setting) newSite(ctx context.Context, program string, options bed.Optio
 	w := &site{setting: s, bed: b, measured: stageFigures{}}
 	log := filepath.Join(b.Dir(), "operator.log")
 
-	if program == capstan {
+	if path := s.operator(program); path != "" {
 		w.user, w.resource, w.ready = harness.OperatorUser, (*harness.Release).Resource, isReady
 		w.start = func() (*harness.Operator, error) {
-			return harness.StartOperator(b, "bin/operator", log, w.profiler.Flags()...)
+			return harness.StartOperator(b, path, log, w.profiler.Flags()...)
 		}
 		w.client, err = harness.Prepare(ctx, b.Config())
 

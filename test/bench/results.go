@@ -10,6 +10,7 @@ var titles = map[string]string{
 	capstan: "Capstan",
 	kubectl: "`kubectl apply --server-side`",
 	peer:    "cluster-api-operator",
+	before:  "Capstan before",
 	floor:   "their CRDs alone",
 }
 
@@ -57,7 +58,7 @@ func (s *setting) figures(r results) *Table {
 	for _, stage := range stages {
 		title := s.title(stage)
 
-		for _, program := range []string{capstan, peer, kubectl, floor} {
+		for _, program := range []string{capstan, before, peer, kubectl, floor} {
 			if len(r[program][stage]) == 0 {
 				continue
 			}

@@ -21,10 +21,36 @@ const (
 	capstan = "capstan"
 	kubectl = "kubectl"
 	peer    = "cluster-api-operator"
+	before  = "before"
 	floor   = "crds"
 )
 
-var programs = []string{floor, kubectl, peer, capstan}
+var programs = []string{floor, kubectl, peer, before, capstan}
+
+// operator returns the path of an operator of Capstan: this build's, or one that is compared with it. It is empty for
+// other programs.
+func (o options) operator(program string) string {
+	switch program {
+	case capstan:
+		return "bin/operator"
+	case before:
+		return o.before
+	}
+
+	return ""
+}
+
+// exists reports whether a program can be measured.
+func (o options) exists(program string) bool {
+	switch program {
+	case peer:
+		return harness.HasPeer()
+	case before:
+		return o.before != ""
+	}
+
+	return true
+}
 
 // setting is what is the same in all rounds.
 type setting struct {
@@ -61,7 +87,7 @@ func newSetting(ctx context.Context, o options) (*setting, error) {
 
 	for _, program := range programs {
 		wanted := o.only == "" || slices.Contains(strings.Split(o.only, ","), program)
-		if wanted && (program != peer || harness.HasPeer()) {
+		if wanted && o.exists(program) {
 			s.programs = append(s.programs, program)
 		}
 	}
