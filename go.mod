@@ -70,7 +70,10 @@ require (
 	go.opentelemetry.io/otel/sdk/metric v1.44.0 // indirect
 )
 
-require github.com/robfig/cron/v3 v3.0.1
+require (
+	github.com/agext/levenshtein v1.2.3
+	github.com/robfig/cron/v3 v3.0.1
+)
 
 require (
 	cel.dev/expr v0.25.2 // indirect

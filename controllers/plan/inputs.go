@@ -14,10 +14,12 @@ import (
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
-// inputs returns what the release of the plan is created from. Of the resource's variables only those in use count: the
+// inputs returns what the release of the plan is created from. inManifests are the variables in the additional manifests.
+// Of the resource's variables only those in use count: the
 // release holds their values too, and the digests are stored beside them, so that these reveal nothing else.
 func (p *Plan) inputs(
-	provider v1alpha2.Provider, variables map[string]string, additional *manifest.Additional, salt string,
+	provider v1alpha2.Provider, variables map[string]string, additional *manifest.Additional, inManifests []string,
+	salt string,
 ) (v1alpha2.RevisionInputs, error) {
 	inputs := v1alpha2.RevisionInputs{
 		Source: storage.InputDigest(salt, []byte(p.Chart.annotation(chartgen.AnnotationContentID))),
@@ -31,13 +33,8 @@ func (p *Plan) inputs(
 		return inputs, nil
 	}
 
-	names, err := additional.Variables()
-	if err != nil {
-		return inputs, err
-	}
-
 	used := p.Chart.Schema.Used(variables)
-	for _, name := range append(names, values.ImagesVariable) {
+	for _, name := range append(inManifests, values.ImagesVariable) {
 		if value, set := variables[name]; set {
 			used[name] = value
 		}

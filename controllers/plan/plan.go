@@ -7,6 +7,7 @@ package plan
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -214,7 +215,15 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		return err
 	}
 
-	plan.Release.Inputs, err = plan.inputs(provider, own, additional, request.Salt)
+	inManifests, err := additional.Variables()
+	if err != nil {
+		return err
+	}
+
+	plan.Warnings.Ignored = append(plan.Warnings.Ignored, values.Unknown(
+		provider.GetSpec().Variables, plan.Version, slices.Concat(chart.Schema.Variables, inManifests))...)
+
+	plan.Release.Inputs, err = plan.inputs(provider, own, additional, inManifests, request.Salt)
 
 	return err
 }
