@@ -298,8 +298,11 @@ func (r *run) attemptFailed(care Result) Summary {
 
 // attempted names what was attempted.
 func (r *run) attempted() string {
-	if r.rollbackTo() != 0 {
+	switch {
+	case r.rollbackTo() != 0:
 		return r.wanted()
+	case r.installed.deployed() && ranges.IsSame(r.change.goal.version, r.installed.version()):
+		return "a change of its settings"
 	}
 
 	return r.change.goal.version

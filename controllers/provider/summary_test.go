@@ -423,6 +423,9 @@ func TestFailedAttempt(t *testing.T) {
 	twice := newTestRun(rollback, timedOut, timedOut, revision(1, v1alpha2.RevisionSuperseded, former))
 	twice.installed.Record.Description = returned.installed.Record.Description
 
+	settings := copyOf(twice)
+	settings.change.goal.version = "v1.0.0"
+
 	sick := copyOf(returned)
 	sick.installed.health = missing
 
@@ -472,6 +475,13 @@ func TestFailedAttempt(t *testing.T) {
 			outcome:  Stalled, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
 			message: "v1.0.0 runs; v1.1.0 failed twice, given up: no node; to try again, run `capstan upgrade apply " +
 				"infrastructure-aws:v1.1.0`",
+		},
+		"a change of settings, given up": {
+			r:        settings,
+			decision: state.Decision{Action: state.Stop, Attempts: 2},
+			outcome:  Stalled, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
+			message: "v1.0.0 runs; a change of its settings failed twice, given up: no node; to try again, run `capstan upgrade " +
+				"apply infrastructure-aws:v1.0.0`",
 		},
 		"given up after one": {
 			r:        newTestRun(hopeless),
