@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -160,6 +161,22 @@ var _ = Describe("The operator's chart", Ordered, func() {
 		expectNoWrites(ctx, "capstan")
 	})
 
+	It("leaves the operator's CRDs alone when it is upgraded and downgraded", func(ctx SpecContext) {
+		const providers = "coreproviders.operator.cluster.x-k8s.io"
+
+		before, version := definition(ctx, providers).Generation, installed(ctx, "capstan")
+
+		pushOperator(ctx, "9.0.0", "other")
+		request(ctx, "capstan")
+		Eventually(version).Should(HavePrefix("9.0.0"))
+		Expect(definition(ctx, providers).Spec.Names.Categories).NotTo(ContainElement("other"))
+
+		apply(ctx, strings.Replace(documented("install.md", "Flux"), ">=0.1.0", ">=0.0.0 <9.0.0", 1))
+		request(ctx, "capstan")
+		Eventually(version).ShouldNot(HavePrefix("9.0.0"))
+		Expect(definition(ctx, providers).Generation).To(Equal(before))
+	})
+
 	It("is uninstalled without the operator's CRDs and providers", func(ctx SpecContext) {
 		uninstall(ctx, "capstan")
 		err := admin.Get(ctx, client.ObjectKey{Namespace: operators, Name: "capstan"}, &appsv1.Deployment{})
@@ -169,6 +186,30 @@ var _ = Describe("The operator's chart", Ordered, func() {
 		Expect(conditions.IsReady(core)).To(BeTrue())
 	})
 })
+
+// pushOperator pushes the operator's chart to the registry as another version, with one more category in its CRDs.
+func pushOperator(ctx context.Context, version, category string) {
+	GinkgoHelper()
+
+	dir := GinkgoT().TempDir()
+	folder := filepath.Join(dir, "capstan")
+	Expect(os.CopyFS(folder, os.DirFS(filepath.Join(root, "charts/capstan")))).To(Succeed())
+
+	definitions, err := filepath.Glob(filepath.Join(folder, "crds", "*.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(definitions).NotTo(BeEmpty())
+
+	for _, file := range definitions {
+		content, err := os.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		changed := bytes.Replace(content, []byte("    - capstan\n"), []byte("    - capstan\n    - "+category+"\n"), 1)
+		Expect(changed).NotTo(Equal(content))
+		Expect(os.WriteFile(file, changed, 0o600)).To(Succeed())
+	}
+
+	run(ctx, "helm", "package", folder, "--version", version, "--destination", dir)
+	run(ctx, "helm", "push", "--plain-http", filepath.Join(dir, "capstan-"+version+".tgz"), "oci://"+registry+"/charts")
+}
 
 // push pushes the chart of a sample release to the registry. change may modify the components first.
 func push(ctx context.Context, label, version string, change func([]byte) []byte) {
