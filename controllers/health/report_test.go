@@ -15,6 +15,19 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 )
 
+// TestUnobservedChange: users do not know generations.
+func TestUnobservedChange(t *testing.T) {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{"name": "manager", "generation": int64(7)},
+		"status":   map[string]any{"observedGeneration": int64(6)},
+	}}
+
+	NewWithT(t).Expect(health.Compute(o)).To(And(
+		HaveField("Status", status.InProgressStatus),
+		HaveField("Message", "its controller has not observed the last change yet")))
+}
+
 func TestCompute(t *testing.T) {
 	deployment := func(statusFields map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{

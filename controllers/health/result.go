@@ -67,6 +67,10 @@ func Compute(o client.Object) Result {
 			return computeRequired(o, found)
 		}
 
+		if found.Status == status.InProgressStatus && isUnobserved(o) {
+			found.Message = "its controller has not observed the last change yet"
+		}
+
 		if isPendingClaim(o) {
 			found.Message = fmt.Sprintf("it has no volume, or its StorageClass waits for a pod that uses it; see "+
 				"kubectl describe persistentvolumeclaim %s -n %s", o.GetName(), o.GetNamespace())
@@ -101,6 +105,12 @@ func Images(o *unstructured.Unstructured) map[string]string {
 	}
 
 	return images
+}
+
+// isUnobserved reports whether an object has changed since its controller has written its status.
+func isUnobserved(o *unstructured.Unstructured) bool {
+	observed, found, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+	return found && observed != o.GetGeneration()
 }
 
 // isPendingClaim reports whether an object is a PersistentVolumeClaim that is not bound yet.
