@@ -52,9 +52,16 @@ var _ = Describe("The chart", Ordered, func() {
 			"flags: {concurency: 2}",
 			"providers: [{kind: Provider, name: a, namespace: b}]",
 			"flags: {log-level: loud}",
+			"flags: {chart-repository: https://registry.example.com/charts}",
 		} {
 			_, err := try(ctx, helm, "template", light, "--values", yamlFile(wrong))
 			Expect(err).To(HaveOccurred(), wrong)
+		}
+	})
+
+	It("accepts chart repositories by TLS and by plain HTTP, as the operator does", func(ctx SpecContext) {
+		for _, scheme := range []string{"oci", "http"} {
+			run(ctx, helm, "template", light, "--set", "flags.chart-repository="+scheme+"://registry.example.com/charts")
 		}
 	})
 
