@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/catalog"
 	"github.com/capstan-project/capstan/controllers/metrics"
 )
 
@@ -41,6 +42,9 @@ var _ = Describe("The kustomize base", Ordered, func() {
 		files, err := filepath.Glob(samples + "/*.yaml")
 		Expect(err).NotTo(HaveOccurred())
 
+		clusterctl, err := catalog.Parse(nil)
+		Expect(err).NotTo(HaveOccurred())
+
 		kinds, sources := map[string]bool{}, map[string]bool{}
 
 		for _, file := range files {
@@ -49,6 +53,12 @@ var _ = Describe("The kustomize base", Ordered, func() {
 			Expect(client.IgnoreAlreadyExists(admin.Create(ctx, ns))).To(Succeed())
 
 			kinds[s.Kind] = true
+
+			if s.Spec.FetchConfig == nil {
+				_, listed := clusterctl.Find(v1alpha2.ProviderType(s.Kind), s.Metadata.Name)
+				Expect(listed).To(BeTrue(), "%s is installed as it is: clusterctl lists its source", file)
+			}
+
 			for source := range s.Spec.FetchConfig {
 				sources[source] = true
 			}
@@ -69,7 +79,7 @@ var _ = Describe("The kustomize base", Ordered, func() {
 // sample has the fields of a sample that the test reads.
 type sample struct {
 	Kind     string
-	Metadata struct{ Namespace string }
+	Metadata struct{ Namespace, Name string }
 	Spec     struct{ FetchConfig map[string]any }
 }
 
