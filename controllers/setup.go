@@ -232,5 +232,6 @@ func watchCluster(
 		WatchesRawSource(local.Watches.Source(namespaces.ConfigMaps, kind.Inputs("ConfigMap"))).
 		WatchesRawSource(local.Watches.Source(namespaces.Secrets, kind.Inputs("Secret"))).
 		WatchesRawSource(local.Watches.Source(namespaces.Secrets, kind.Releases())).
+		WatchesRawSource(local.Watches.Source(namespaces.Secrets, kind.Certificates())).
 		WatchesRawSource(wakers.Source(kind.Type))
 }

@@ -37,6 +37,12 @@ const (
 	// operator may not watch, and absent otherwise.
 	DriftedCondition = "Drifted"
 
+	// WebhooksTrustedCondition is True while the provider's webhooks have the CA of their Certificates, which
+	// cert-manager injects, and False while they do not, so that the API server cannot call them. The provider is
+	// then not Ready. It is absent if nothing is injected, and if the operator may not read the Secret of a
+	// Certificate.
+	WebhooksTrustedCondition = "WebhooksTrusted"
+
 	// ChangesPendingCondition is True while the current revision would be created differently now,
 	// because a Secret, a ConfigMap, the operator or the cluster has changed and the resource has not.
 	// It is absent otherwise. The message names what has changed, and how to apply it.
@@ -298,6 +304,19 @@ const (
 	// DeletionBlockedReason: the provider is still in use, so it is not removed. The message names
 	// what uses it.
 	DeletionBlockedReason = "DeletionBlocked"
+)
+
+// Reasons of WebhooksTrusted.
+const (
+	// CAInjectedReason: the webhooks have the CA of their Certificates.
+	CAInjectedReason = "CAInjected"
+
+	// CAMissingReason: the webhooks do not have the CA yet. That fails no revision.
+	CAMissingReason = "CAMissing"
+
+	// CALostReason: the webhooks had the CA, and no longer have it. A revision that was created before is not healthy
+	// until they have it again.
+	CALostReason = "CALost"
 )
 
 // Reasons of ChangesPending.

@@ -6,6 +6,9 @@ const (
 	// into a webhook configuration or a CRD.
 	InjectCAAnnotation = "cert-manager.io/inject-ca-from"
 
+	// CertificateNameAnnotation names the Certificate that cert-manager has issued a Secret for.
+	CertificateNameAnnotation = "cert-manager.io/certificate-name"
+
 	// HelmReleaseNameAnnotation holds the name of the Helm release that owns an object.
 	HelmReleaseNameAnnotation = "meta.helm.sh/release-name"
 

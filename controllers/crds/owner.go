@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/webhooks"
 )
 
 // ownerAnnotation on a CRD is the namespace and the UID of the resource that it was applied for, as
@@ -266,6 +267,22 @@ func (a *Applier) OwnKinds(ctx context.Context, label string) ([]schema.GroupRes
 	}
 
 	return kinds, nil
+}
+
+// Injected returns the CRDs that are labelled with a provider, and whose conversion webhooks cert-manager injects a CA
+// into.
+func (a *Applier) Injected(ctx context.Context, label string) ([]webhooks.Injected, error) {
+	labelled, err := a.labelled(ctx, label)
+
+	var injected []webhooks.Injected
+
+	for i := range labelled {
+		if found := webhooks.OfDefinition(&labelled[i]); found != nil {
+			injected = append(injected, *found)
+		}
+	}
+
+	return injected, err
 }
 
 // Versions returns the resource versions of the CRDs that are labelled with a provider, by their names.

@@ -14,6 +14,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/controllers/webhooks"
 )
 
 // Result is the health of one object.
@@ -30,6 +31,8 @@ type Result struct {
 	Images map[string]string
 	// Final is true if the object cannot become healthy, however long one waits.
 	Final bool
+	// Injected is the CA of a webhook configuration that cert-manager injects into; nil for others.
+	Injected *webhooks.Injected
 }
 
 // Healthy reports whether the object is healthy.
@@ -50,6 +53,10 @@ func Compute(o client.Object) Result {
 	case *metav1.PartialObjectMetadata:
 		return Result{Status: status.CurrentStatus}
 	case *unstructured.Unstructured:
+		if webhooks.Kinds[o.GroupVersionKind().GroupKind()] {
+			return Result{Status: status.CurrentStatus, Injected: webhooks.Of(o)}
+		}
+
 		result, err := status.Compute(ofAnyRevision(o))
 		if err != nil {
 			return Result{Status: status.UnknownStatus, Message: "its status cannot be read: " + err.Error()}

@@ -8,10 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/webhooks"
 )
 
 // seen is what the watches keep of an object. Anyone may create objects with the label of a provider, so this is
@@ -69,6 +71,9 @@ func seenOf(key object.Key, o client.Object) *seen {
 
 	return s
 }
+
+// isReadWhole reports whether the watch of a kind reads whole objects, not only their metadata.
+func isReadWhole(kind schema.GroupKind) bool { return workloadKinds[kind] || webhooks.Kinds[kind] }
 
 // DeepCopyObject makes it an object that can be watched. What is kept is never changed.
 func (s *seen) DeepCopyObject() runtime.Object { return s }

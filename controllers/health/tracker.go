@@ -192,7 +192,7 @@ func (t *Tracker) Check(ctx context.Context, owner Owner, objects []object.Key) 
 // judge returns the health of an object.
 func (t *Tracker) judge(ctx context.Context, owner Owner, o object.Key, found look) Result {
 	switch {
-	case found.stale && kindsWithoutStatus[o.GroupKind()]:
+	case found.stale && kindsWithoutStatus[o.GroupKind()] && !isReadWhole(o.GroupKind()):
 		// It was recorded, so it exists, and that is enough.
 		return Result{Status: status.CurrentStatus}
 	case found.stale:
@@ -325,7 +325,7 @@ func (l *look) compare(found *seen, recorded known) {
 // get reads an object; nil if it does not exist.
 func get(ctx context.Context, reader client.Reader, o object.Key) (*seen, error) {
 	var found client.Object = &unstructured.Unstructured{}
-	if kindsWithoutStatus[o.GroupKind()] {
+	if kindsWithoutStatus[o.GroupKind()] && !isReadWhole(o.GroupKind()) {
 		found = &metav1.PartialObjectMetadata{}
 	}
 

@@ -176,7 +176,7 @@ func (t *Tracker) listWatch(p place) toolscache.ListerWatcher {
 	}
 	list := func() client.ObjectList {
 		gvk := p.GroupVersion().WithKind(p.Kind + "List")
-		if workloadKinds[p.GroupKind()] {
+		if isReadWhole(p.GroupKind()) {
 			all := &unstructured.UnstructuredList{}
 			all.SetGroupVersionKind(gvk)
 

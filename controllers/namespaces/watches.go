@@ -221,6 +221,25 @@ func (w *Watches) Records(release types.NamespacedName) (records []metav1.Partia
 	return records, err == nil
 }
 
+// Get returns the metadata of an object, nil if it does not exist. That is not known until its namespace is watched. It
+// must not be changed.
+func (w *Watches) Get(
+	resource schema.GroupVersionResource, name types.NamespacedName,
+) (found *metav1.PartialObjectMetadata, known bool) {
+	w.mu.Lock()
+	n := w.watched[name.Namespace]
+	w.mu.Unlock()
+
+	if n == nil || !n.informers[resource].HasSynced() {
+		return nil, false
+	}
+
+	object, _, err := n.informers[resource].GetStore().GetByKey(name.String())
+	found, _ = object.(*metav1.PartialObjectMetadata)
+
+	return found, err == nil
+}
+
 // Find returns the metadata of the objects of a resource in a namespace that match; none until the namespace is
 // watched. They must not be changed.
 func (w *Watches) Find(

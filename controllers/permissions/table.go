@@ -50,7 +50,8 @@ var table = []row{
 	{
 		verbs:     []string{"get", "list", "create", "update", "patch", "delete"},
 		resources: "`secrets`", scope: releaseNamespace,
-		purpose: "keep Helm's release records, which have a new name in each revision",
+		purpose: "keep Helm's release records, which have a new name in each revision, and compare the CA of webhooks " +
+			"with that of their Certificate",
 		targets: func(i Installation) ([]target, error) {
 			return []target{{namespace: i.Provider.GetNamespace(), resource: secretResource}}, nil
 		},

@@ -239,7 +239,11 @@ func (r *run) checkHealth(ctx context.Context) error {
 	found.Objects = withWaiting(found.Objects, r.installed.waiting)
 	r.installed.health = &found
 
-	return r.findReplicas(ctx)
+	if err := r.findReplicas(ctx); err != nil {
+		return err
+	}
+
+	return r.findTrust(ctx)
 }
 
 // owner returns the release whose objects are checked.

@@ -119,6 +119,15 @@ func (c *conditions) end(result Result, overdue bool) {
 	}
 }
 
+// backdate makes a condition as old as the problem that it reports.
+func (c *conditions) backdate(name string, since time.Time) {
+	for i := range c.list {
+		if c.list[i].Type == name {
+			c.list[i].LastTransitionTime = metav1.NewTime(since.UTC().Truncate(time.Second))
+		}
+	}
+}
+
 // waitingSince returns since when a resource has been waiting for the same reason, whatever the message; now if
 // it has not been waiting for it.
 func (c *conditions) waitingSince(reason string) time.Time {

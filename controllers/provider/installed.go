@@ -34,6 +34,8 @@ type installed struct {
 	// health of the record's objects; nil until it was read.
 	health   *health.Report
 	replicas replicas
+	// trust is whether the API server trusts the webhooks; it was not found out if the other objects are not healthy.
+	trust trust
 	// deviations of the objects; nil until they were compared.
 	deviations *[]deviation
 	// waiting are the objects of a staged revision that wait for others, and removing is set while all
@@ -45,7 +47,9 @@ type installed struct {
 }
 
 // healthy reports whether the objects of the revision are known to be healthy, and complete.
-func (i *installed) healthy() bool { return i.health != nil && i.health.Healthy() && !i.isStaged() }
+func (i *installed) healthy() bool {
+	return i.health != nil && i.health.Healthy() && !i.isStaged() && !i.trust.gates
+}
 
 // isOwn reports whether the newest revision is known to be the resource's. What another program has done to the release
 // is shown, and may be healthy, but is neither corrected nor completed.
@@ -77,9 +81,9 @@ func (i *installed) deployed() bool {
 }
 
 // works reports whether the objects of the newest revision are known to be healthy, and complete, with the replicas
-// that they should have. Those of another chart are not the provider.
+// that they should have, and webhooks that can be called. Those of another chart are not the provider.
 func (i *installed) works() bool {
-	return i.otherChart == "" && i.healthy() && len(i.replicas.wrong) == 0
+	return i.otherChart == "" && i.healthy() && len(i.replicas.wrong) == 0 && i.trust.problem == ""
 }
 
 // runs reports whether the newest revision is deployed, and works.
@@ -117,18 +121,22 @@ func (i *installed) expectedObjects() []object.Key {
 	})
 }
 
-// othersHealthy reports whether all objects but those that wait for them are known to be healthy.
-func (i *installed) othersHealthy() bool {
+// othersHealthy reports whether all objects but those that wait for them are known to be healthy, with webhooks that
+// can be called if these could be before the revision.
+func (i *installed) othersHealthy() bool { return i.objectsHealthy() && !i.trust.gates }
+
+// objectsHealthy reports whether all objects but those that wait for them are known to be healthy by themselves.
+func (i *installed) objectsHealthy() bool {
 	return i.health != nil && !slices.ContainsFunc(i.health.Unhealthy(), func(h health.ObjectHealth) bool {
 		return !waits(i.waiting, h.Object)
 	})
 }
 
-// unhealthy describes why objects are not healthy, or have other replicas than the revision. Those that wait for others
-// are named only if there is no other cause.
+// unhealthy describes why objects are not healthy, cannot be called, or have other replicas than the revision. Those
+// that wait for others are named only if there is no other cause.
 func (i *installed) unhealthy() string {
-	if i.othersHealthy() {
-		return cmp.Or(i.health.Message(), strings.Join(i.replicas.wrong, "; "))
+	if i.objectsHealthy() {
+		return cmp.Or(i.trust.cause(), i.health.Message(), strings.Join(i.replicas.wrong, "; "))
 	}
 
 	if i.health == nil {

@@ -142,6 +142,7 @@ func TestRollback(t *testing.T) {
 		"a target that is refused":  {change: func(r *run) { sick(r); r.policy.Refused = map[int]bool{1: true} }},
 		"one that became healthy":   {change: func(*run) {}},
 		"whose waves are healthy":   {change: func(r *run) { staged(r, ownObject) }},
+		"whose webhooks lack a CA":  {change: func(r *run) { r.installed.trust.gates = true }, rolls: true},
 		"a policy without rollback": {change: func(r *run) { sick(r); r.policy.Rollback = false }},
 		"a changed spec":            {change: func(r *run) { sick(r); r.policy.SpecChanged = true }, leave: true},
 		"a request":                 {change: func(r *run) { sick(r); r.policy.Requested = true }, leave: true},
@@ -171,6 +172,7 @@ func TestMayAdvance(t *testing.T) {
 		"objects wait":                {func(r *run) { staged(r, ownObject) }, true},
 		"none wait":                   {func(*run) {}, false},
 		"the others are not healthy":  {func(r *run) { sick(r); staged(r, ownObject) }, false},
+		"webhooks have lost their CA": {func(r *run) { r.installed.trust.gates = true; staged(r, ownObject) }, false},
 		"they need a paused manager":  {func(r *run) { r.installed.Newest.Paused = true; staged(r, ownObject) }, false},
 		"all that is left is deleted": {func(r *run) { staged(r); r.installed.removing = true }, true},
 	} {

@@ -38,6 +38,8 @@ type memory struct {
 	searched int
 	// unlisted is set if the provider's item in clusterctl's inventory could not be written.
 	unlisted bool
+	// secrets are the CAs of Secrets, as they were read last.
+	secrets map[types.NamespacedName]secretCAs
 	// unsettled is the newest generation that was reported although the status does not say so, because it was lost.
 	unsettled int64
 }

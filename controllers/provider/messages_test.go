@@ -405,6 +405,12 @@ func (c catalog) addHealth() {
 			r.provider.GetStatus().InstalledVersion = new("v1.0.0")
 			r.installed.Newest.Healthy = true
 		}}},
+		{deployed, []func(*run){inSync, func(r *run) { r.installed.trust = trust{known: true} }}},
+		{deployed, []func(*run){inSync, func(r *run) { r.installed.trust = r.since(distrusted) }}},
+		{deployed, []func(*run){inSync, func(r *run) {
+			trusted(r, metav1.ConditionTrue, v1alpha2.CAInjectedReason, time.Hour)
+			r.installed.trust = r.since(distrusted)
+		}}},
 		{failed, []func(*run){gaveUp}},
 		{failed, []func(*run){gaveUp, func(r *run) { r.installed.History.Revisions[0].Failure = v1alpha2.FailureRejected }}},
 	} {

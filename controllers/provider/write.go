@@ -29,6 +29,7 @@ func (r *run) writeConditions(ended Summary, status v1alpha2.ProviderStatus, wri
 	}
 
 	r.writePaused(written)
+	r.writeTrusted(written)
 	r.writeMigrated(written)
 	r.writePending(written)
 	r.writeInputsUnavailable(written)
@@ -74,6 +75,7 @@ func (r *run) writeInstalled(written *conditions) {
 // ofInstalled are conditions that are about what is installed.
 var ofInstalled = []string{
 	v1alpha2.ProviderUpgradedCondition, v1alpha2.PausedCondition, v1alpha2.DriftedCondition,
+	v1alpha2.WebhooksTrustedCondition,
 }
 
 // writeUpgraded writes how the last upgrade ended.

@@ -59,7 +59,7 @@ func keysOf(o client.Object) []string {
 		keys = append(keys, selectorKey(namespace))
 	}
 
-	return keys
+	return append(keys, certificateKeys(p)...)
 }
 
 // waits reports whether a resource may be waiting for something: it is not ready, or its newest

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -43,11 +44,17 @@ func TestKeysFindTheResourcesOfAnEvent(t *testing.T) {
 			}}},
 			"Secret/capa/" + name,
 		},
+		"the Secret of a Certificate": {v1alpha2.ProviderSpec{}, certificateKey(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "capa", Name: "cert", Annotations: map[string]string{v1alpha2.CertificateNameAnnotation: name},
+		}})[0]},
 		"a record of Helm's": {v1alpha2.ProviderSpec{}, "release/capa/" + name},
 	} {
 		t.Run(what, func(t *testing.T) {
 			p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa", Name: "aws"}}
 			*p.GetSpec() = c.spec
+			p.GetStatus().Inventory = []v1alpha2.InventoryEntry{{
+				ID: "capa_" + name + "_cert-manager.io_Certificate", Version: "v1",
+			}}
 			NewWithT(t).Expect(keysOf(p)).To(ContainElement(c.key))
 		})
 	}

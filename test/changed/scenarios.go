@@ -32,7 +32,7 @@ var groups = []group{
 		"releases_real",
 	}},
 	{"controllers/fetch", []string{"sources", "registry", "catalog", "policy"}},
-	{"controllers/health", []string{"care", "install", "drain", "job", "webhooks", "watch"}},
+	{"controllers/health", []string{"care", "install", "drain", "job", "webhooks", "webhooks_ca", "watch"}},
 	{"controllers/inventory", []string{"adopt", "cluster_api_operator"}},
 	{"controllers/managers", []string{"customize", "drain"}},
 	{"controllers/manifest", []string{"customize", "policies", "waves", "own", "access"}},
@@ -55,7 +55,8 @@ var groups = []group{
 	}},
 	{"controllers/usage", []string{"delete", "delete_always"}},
 	{"controllers/values", []string{"customize", "cluster_values"}},
-	{"controllers/watch", []string{"watch", "input", "requests"}},
+	{"controllers/watch", []string{"watch", "input", "requests", "webhooks_ca"}},
+	{"controllers/webhooks", []string{"webhooks_ca"}},
 }
 
 // helpers are files of the scenarios' package that all scenarios use.

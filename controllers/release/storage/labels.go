@@ -95,7 +95,8 @@ func LastWrite(fields []metav1.ManagedFieldsEntry) metav1.Time {
 const maxLabels = 4 << 10
 
 // Strip removes from the metadata of a Secret or ConfigMap what is never read, and labels that are so large that many
-// such objects would use up memory. Of the managed fields it keeps the time of the last write.
+// such objects would use up memory. Of the managed fields it keeps the time of the last write, and of the annotations
+// the name of the Certificate that cert-manager has issued.
 func Strip(m *metav1.PartialObjectMetadata) {
 	written := LastWrite(m.ManagedFields)
 	kept := metav1.ObjectMeta{
@@ -106,6 +107,10 @@ func Strip(m *metav1.PartialObjectMetadata) {
 		CreationTimestamp: m.CreationTimestamp,
 		Labels:            m.Labels,
 		ManagedFields:     []metav1.ManagedFieldsEntry{{Time: &written}},
+	}
+
+	if name := m.Annotations[v1alpha2.CertificateNameAnnotation]; name != "" && len(name) <= maxLabels {
+		kept.Annotations = map[string]string{v1alpha2.CertificateNameAnnotation: name}
 	}
 
 	size := 0

@@ -138,7 +138,9 @@ func TestStrip(t *testing.T) {
 	object := func(labels map[string]string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "n", Name: "a", UID: "u", ResourceVersion: "1", Labels: labels,
-			Annotations:     map[string]string{"a": strings.Repeat("a", 1<<18)},
+			Annotations: map[string]string{
+				"a": strings.Repeat("a", 1<<18), v1alpha2.CertificateNameAnnotation: "cert",
+			},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: strings.Repeat("a", 1<<18)}},
 			ManagedFields: []metav1.ManagedFieldsEntry{
 				{Manager: strings.Repeat("a", 1<<18), Time: &written}, {Time: &metav1.Time{}},
@@ -149,6 +151,7 @@ func TestStrip(t *testing.T) {
 		return metav1.ObjectMeta{
 			Namespace: "n", Name: "a", UID: "u", ResourceVersion: "1", Labels: labels, OwnerReferences: owners,
 			ManagedFields: []metav1.ManagedFieldsEntry{{Time: &written}},
+			Annotations:   map[string]string{v1alpha2.CertificateNameAnnotation: "cert"},
 		}
 	}
 	labels := map[string]string{RevisionLabel: "1", "team": "a"}
