@@ -27,6 +27,8 @@ type Snapshot struct {
 	Objects []*unstructured.Unstructured
 	// Secrets are those of workload clusters.
 	Secrets []Secret
+	// Webhooks are the webhook configurations of providers.
+	Webhooks []*unstructured.Unstructured
 	// Managed are the labels of providers, by the names of CRDs that are not part of them and whose objects they
 	// manage anyway. These CRDs are among CRDs.
 	Managed map[string]string
@@ -36,7 +38,7 @@ type Snapshot struct {
 
 // Unread is what is missing in a snapshot.
 type Unread struct {
-	// Name is the name of a CRD, SecretsName or ProvidersName.
+	// Name is the name of a CRD, SecretsName, WebhooksName or ProvidersName.
 	Name string
 	// Reason is why it is missing, for example "secrets is forbidden".
 	Reason string
@@ -45,6 +47,8 @@ type Unread struct {
 const (
 	// SecretsName is the name of Secrets in Unread.
 	SecretsName = "secrets"
+	// WebhooksName is the name of webhook configurations in Unread.
+	WebhooksName = "webhookconfigurations"
 	// ProvidersName is the name of the resources of providers in Unread.
 	ProvidersName = "providers"
 )
@@ -72,7 +76,7 @@ type (
 
 // Rules returns all rules, grouped by area.
 func Rules() []contract.Rule[*graph] {
-	return slices.Concat(coverageRules, crdRules, referenceRules, ownerRules, moveRules, pausingRules,
+	return slices.Concat(coverageRules, crdRules, webhookRules, referenceRules, ownerRules, moveRules, pausingRules,
 		conditionRules, statusRules, kubeconfigRules, secretRules)
 }
 
@@ -119,7 +123,7 @@ var coverageRules = []rule{{
 	Name:        "coverage/complete",
 	Level:       contract.Info,
 	Contract:    "https://kubernetes.io/docs/reference/access-authn-authz/rbac/",
-	Requirement: "The audit reads all objects of providers, and Secrets of clusters.",
+	Requirement: "The audit reads all objects and webhooks of providers, and Secrets of clusters.",
 	Why:         "What is not read is not checked, and neither is what refers to it.",
 	Remedy:      "Grant get and list to the user of the audit, or raise --limit or --timeout.",
 	Check: func(g *graph, report reporter) {
@@ -129,6 +133,8 @@ var coverageRules = []rule{{
 			switch u.Name {
 			case SecretsName:
 				kind = "Secret"
+			case WebhooksName:
+				kind = "WebhookConfiguration"
 			case ProvidersName:
 				kind = "Provider"
 			}

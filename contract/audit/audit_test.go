@@ -67,6 +67,8 @@ func snapshotOf(t *testing.T, all []*unstructured.Unstructured) *audit.Snapshot 
 			}
 
 			s.Secrets = append(s.Secrets, audit.NewSecret(secret))
+		case "ValidatingWebhookConfiguration":
+			s.Webhooks = append(s.Webhooks, o)
 		default:
 			audit.Trim(o)
 			s.Objects = append(s.Objects, o)
@@ -224,6 +226,7 @@ func TestUnread(t *testing.T) {
 		"examplecontrolplanes.controlplane.cluster.x-k8s.io": "ExampleControlPlane",
 		"exampleconfigs.bootstrap.cluster.x-k8s.io":          "ExampleConfig",
 		audit.SecretsName:                                    "Secret",
+		audit.WebhooksName:                                   "ValidatingWebhookConfiguration",
 	} {
 		g := NewWithT(t)
 		all := slices.DeleteFunc(healthy(t), func(o *unstructured.Unstructured) bool { return o.GetKind() == lost })

@@ -84,6 +84,7 @@ func Read(
 
 	r.readObjects(limited)
 	r.readSecrets(limited)
+	r.readWebhooks(limited)
 
 	return r.snapshot, ctx.Err()
 }

@@ -64,6 +64,8 @@ var crdFaults = []Fault{
 		Edit: set([]any{"v1beta1", "v1beta2"}, "status", "storedVersions")},
 	{Rule: "crd/conversion", Kind: crdKind, Object: machineCRD,
 		Edit: unset("spec", "conversion", "webhook", "clientConfig", "caBundle")},
+	{Rule: "webhooks/ca", Kind: "ValidatingWebhookConfiguration", Object: "example",
+		Edit: func(fields map[string]any) { fields["webhooks"] = webhooks("") }},
 }
 
 var referenceFaults = []Fault{

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 //go:embed objects.yaml
@@ -39,6 +41,8 @@ func Healthy() ([]*unstructured.Unstructured, error) {
 		all = append(all, &unstructured.Unstructured{Object: fields})
 	}
 
+	all = append(all, configuration(certificate))
+
 	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(objects), len(objects)); ; {
 		o := &unstructured.Unstructured{}
 		if err := decoder.Decode(o); errors.Is(err, io.EOF) {
@@ -57,6 +61,32 @@ func Healthy() ([]*unstructured.Unstructured, error) {
 	}
 
 	return all, nil
+}
+
+// configuration returns a webhook configuration of a provider, for a kind that does not exist.
+func configuration(certificate []byte) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+		"webhooks": webhooks(base64.StdEncoding.EncodeToString(certificate)),
+	}}
+	o.SetName("example")
+	o.SetLabels(map[string]string{v1alpha2.ClusterctlProviderLabel: Infrastructure})
+
+	return o
+}
+
+// webhooks returns the webhooks of a configuration.
+func webhooks(caBundle string) []any {
+	return []any{map[string]any{
+		"name": "example.example.com", "sideEffects": "None", "admissionReviewVersions": []any{"v1"},
+		"rules": []any{map[string]any{
+			"apiGroups": []any{"none.example.com"}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"},
+			"resources": []any{"examples"},
+		}},
+		"clientConfig": map[string]any{
+			"service": map[string]any{"namespace": "example-system", "name": "webhook"}, "caBundle": caBundle,
+		},
+	}}
 }
 
 // SetOwners sets the UIDs in the owner references of an object.
