@@ -34,7 +34,7 @@ const (
 
 	// DriftedCondition is True while objects differ from the release because something else changed
 	// them. The message names the objects and their fields. It is Unknown while there are objects that the
-	// operator may not watch, and absent otherwise.
+	// operator may not watch, or that the API server cannot convert, and absent otherwise.
 	DriftedCondition = "Drifted"
 
 	// WebhooksTrustedCondition is True while the provider's webhooks have the CA of their Certificates, which
@@ -214,7 +214,8 @@ const (
 	UnsafeCRDsReason = "UnsafeCRDs"
 
 	// UnreadableObjectsReason: the change could not be tried, because objects cannot be converted to be read. The message
-	// names the CustomResourceDefinition, its webhook, and the ways out.
+	// names the CustomResourceDefinition, its webhook, and the ways out. Ready and Drifted have it if the health and drift
+	// of an object are not known therefore.
 	UnreadableObjectsReason = "UnreadableObjects"
 
 	// CRDsMigratedReason: all objects are stored in the storage version.

@@ -67,7 +67,7 @@ func TestListsAreReduced(t *testing.T) {
 	for _, kind := range []schema.GroupVersionKind{
 		appsv1.SchemeGroupVersion.WithKind("Deployment"), corev1.SchemeGroupVersion.WithKind("Service"),
 	} {
-		page, err := toolscache.ToListerWatcherWithContext(tracker.listWatch(place{GroupVersionKind: kind})).
+		page, err := toolscache.ToListerWatcherWithContext(tracker.listWatch(place{GroupVersionKind: kind}, &watch{})).
 			ListWithContext(t.Context(), metav1.ListOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
 

@@ -28,6 +28,8 @@ const (
 	pollTime = 10 * time.Minute
 	// pollUnhealthyTime is the interval while they are not healthy.
 	pollUnhealthyTime = 5 * time.Second
+	// pollBlindTime is the interval while the watch of a kind cannot be trusted.
+	pollBlindTime = time.Minute
 )
 
 // Wake schedules a reconcile of a provider, given its label and the namespace of its release, after
@@ -163,7 +165,7 @@ func (t *Tracker) Check(ctx context.Context, owner Owner, objects []object.Key) 
 
 	var report Report
 
-	starting := false
+	starting, blind := false, false
 
 	for _, o := range objects {
 		found, err := t.look(ctx, owner, o)
@@ -172,7 +174,7 @@ func (t *Tracker) Check(ctx context.Context, owner Owner, objects []object.Key) 
 		}
 
 		report.Objects = append(report.Objects, ObjectHealth{Object: o, Result: t.judge(ctx, owner, o, found)})
-		starting = starting || found.starting
+		starting, blind = starting || found.starting, blind || found.blind
 
 		if found.unwatched && !slices.Contains(report.Unwatched, o.Kind) {
 			report.Unwatched = append(report.Unwatched, o.Kind)
@@ -182,6 +184,8 @@ func (t *Tracker) Check(ctx context.Context, owner Owner, objects []object.Key) 
 	switch unwatched := len(report.Unwatched) > 0; {
 	case starting, unwatched && !report.Healthy():
 		t.wake(owner.Provider, owner.Namespace, pollUnhealthyTime)
+	case blind:
+		t.wake(owner.Provider, owner.Namespace, pollBlindTime)
 	case unwatched:
 		t.wake(owner.Provider, owner.Namespace, pollTime)
 	}
@@ -248,8 +252,9 @@ type look struct {
 	finished bool
 	// stale means that the watch does not show yet what was recorded. The provider is woken once it does.
 	stale bool
-	// starting means that the watch has not shown the objects of the kind yet, and unwatched that there is none.
-	starting, unwatched bool
+	// starting means that the watch has not shown the objects of the kind yet, blind that it may have missed changes, and
+	// unwatched that there is none.
+	starting, blind, unwatched bool
 }
 
 // look looks at an object: at the API server, as the owner, if the watch does not show it.
@@ -262,7 +267,8 @@ func (t *Tracker) look(ctx context.Context, owner Owner, o object.Key) (look, er
 	stale := look{stale: true, verified: !recorded.drifted}
 
 	if !w.shows() {
-		found := look{starting: w.runs(), unwatched: w.refused || w.informer == nil && t.watches != nil}
+		found := look{blind: w.runs() && w.blind, unwatched: w.refused || w.informer == nil && t.watches != nil}
+		found.starting = w.runs() && !found.blind
 		exists := recorded.verified != nil && kindsWithoutStatus[o.GroupKind()]
 
 		if exists && found.starting && time.Since(w.started) < startTime {
@@ -322,6 +328,19 @@ func (l *look) compare(found *seen, recorded known) {
 		recorded.verified.Same(found.snapshot)
 }
 
+// UnconvertedError reports that it is not known how an object is, because it cannot be converted to be read.
+type UnconvertedError struct {
+	Object object.Key
+	Err    error
+}
+
+func (e *UnconvertedError) Error() string {
+	return fmt.Sprintf("%s cannot be read, so its health and drift are not known: %s%s",
+		e.Object, object.Reason(e.Object.Kind, e.Err), object.Fix(e.Err))
+}
+
+func (e *UnconvertedError) Unwrap() error { return e.Err }
+
 // get reads an object; nil if it does not exist.
 func get(ctx context.Context, reader client.Reader, o object.Key) (*seen, error) {
 	var found client.Object = &unstructured.Unstructured{}
@@ -334,6 +353,10 @@ func get(ctx context.Context, reader client.Reader, o object.Key) (*seen, error)
 	err := reader.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, found)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil, nil
+	}
+
+	if object.IsConversion(err) {
+		return nil, &UnconvertedError{Object: o, Err: err}
 	}
 
 	if err != nil {

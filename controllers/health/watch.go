@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,11 +33,13 @@ type watch struct {
 	stop     context.CancelFunc
 	// ended means that the API server does not serve the kind, or refused that the operator may not watch it.
 	ended, refused bool
+	// blind means that the API server cannot convert the objects, so that changes may have been missed.
+	blind bool
 }
 
-// runs reports whether there is a watch, and shows whether it has shown all objects.
+// runs reports whether there is a watch, and shows whether it shows all objects.
 func (w *watch) runs() bool  { return w.informer != nil && !w.ended && !w.refused }
-func (w *watch) shows() bool { return w.runs() && w.informer.HasSynced() }
+func (w *watch) shows() bool { return w.runs() && w.informer.HasSynced() && !w.blind }
 
 // isDue reports whether a watch has ended that may start again.
 func (w *watch) isDue() bool {
@@ -116,11 +119,8 @@ func (t *Tracker) drop(p place) {
 // start starts a watch.
 func (t *Tracker) start(p place) *watch {
 	ctx, stop := context.WithCancel(t.ctx)
-	w := &watch{
-		informer: toolscache.NewSharedIndexInformer(t.listWatch(p), &seen{}, 0, toolscache.Indexers{}),
-		started:  time.Now(),
-		stop:     stop,
-	}
+	w := &watch{started: time.Now(), stop: stop}
+	w.informer = toolscache.NewSharedIndexInformer(t.listWatch(p, w), &seen{}, 0, toolscache.Indexers{})
 
 	// Neither fails before the informer runs.
 	_, _ = w.informer.AddEventHandler(t.handler(p.GroupVersionKind))
@@ -168,9 +168,41 @@ func (w *watch) get(o object.Key) (*seen, string) {
 	return nil, w.informer.LastSyncResourceVersion()
 }
 
+// note notes whether the objects of a place could be converted, and wakes their providers when that changes. The API
+// server asks for patience while it cannot convert objects, and informers are patient in silence.
+func (t *Tracker) note(p place, w *watch, err error) {
+	var woken []Owner
+
+	t.mu.Lock()
+
+	if blind := object.IsConversion(err); blind != w.blind && (blind || err == nil) {
+		woken, w.blind = t.usersOf(p), blind
+	}
+
+	t.mu.Unlock()
+
+	for _, owner := range woken {
+		t.wake(owner.Provider, owner.Namespace, 0)
+	}
+}
+
+// usersOf returns the owners of objects of a place. t.mu must be held.
+func (t *Tracker) usersOf(p place) []Owner {
+	var users []Owner
+
+	for key, places := range t.used {
+		if places[p] {
+			namespace, label, _ := strings.Cut(key, "/")
+			users = append(users, Owner{Provider: label, Namespace: namespace})
+		}
+	}
+
+	return users
+}
+
 // listWatch lists and watches what is kept of the objects of a place: a page is reduced to that before the next one is
 // requested.
-func (t *Tracker) listWatch(p place) toolscache.ListerWatcher {
+func (t *Tracker) listWatch(p place, w *watch) toolscache.ListerWatcher {
 	keep := func(o client.Object) *seen {
 		return seenOf(object.Key{GroupVersionKind: p.GroupVersionKind, Namespace: o.GetNamespace(), Name: o.GetName()}, o)
 	}
@@ -199,14 +231,16 @@ func (t *Tracker) listWatch(p place) toolscache.ListerWatcher {
 	return paging.ListWatcher(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			page := list()
-			if err := t.client.List(ctx, page, request(options)); err != nil {
+
+			err := t.client.List(ctx, page, request(options))
+			if t.note(p, w, err); err != nil {
 				return nil, err
 			}
 
 			kept := &seenList{ListMeta: metav1.ListMeta{
 				ResourceVersion: page.GetResourceVersion(), Continue: page.GetContinue(),
 			}}
-			err := meta.EachListItem(page, func(o runtime.Object) error {
+			err = meta.EachListItem(page, func(o runtime.Object) error {
 				kept.Items = append(kept.Items, keep(o.(client.Object)))
 				return nil
 			})
@@ -215,7 +249,7 @@ func (t *Tracker) listWatch(p place) toolscache.ListerWatcher {
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (kwatch.Interface, error) {
 			events, err := t.client.Watch(ctx, list(), request(options))
-			if err != nil {
+			if t.note(p, w, err); err != nil {
 				return nil, err
 			}
 

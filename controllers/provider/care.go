@@ -93,6 +93,11 @@ func (r *run) restore(ctx context.Context, did *cared) error {
 		did.drift = r.correctDrift(ctx)
 	}
 
+	// The API server takes ten seconds to find out that it cannot convert an object.
+	if r.installed.unconverted != nil {
+		return did.drift
+	}
+
 	if err := r.checkHealth(ctx); err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (r *run) correctDrift(ctx context.Context) error {
 	}
 
 	changed, err := r.target.Health.Unverified(ctx, r.owner(), r.installed.expectedObjects())
-	if err != nil {
+	if errors.As(err, &r.installed.unconverted); err != nil {
 		return err
 	}
 

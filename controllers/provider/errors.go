@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -184,6 +185,7 @@ var errorTable = []row{
 		set(result, installFailed, v1alpha2.ProgressingReason, Waiting)
 		result.At = e.Until
 	}),
+	on[*health.UnconvertedError]("", v1alpha2.UnreadableObjectsReason, Retrying),
 	on[*plan.StoreError](installFailed, v1alpha2.ChartStoreErrorReason, Retrying),
 	on[*fetchError](installFailed, v1alpha2.ComponentsFetchErrorReason, Retrying),
 }

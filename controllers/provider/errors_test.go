@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -134,6 +135,13 @@ var errorCases = map[string]errorCase{
 	"objects that cannot be read": {
 		err:       &unsafeError{&trial.Report{Findings: []trial.Finding{{Unread: true}}}, "v1.2.0"},
 		condition: v1alpha2.CRDsSafeCondition, reason: v1alpha2.UnreadableObjectsReason, outcome: Retrying,
+	},
+	"an object whose health cannot be read": {
+		err: &health.UnconvertedError{
+			Object: unhealthy("", "").Object,
+			Err:    apierrors.NewInternalError(errors.New("conversion webhook for example.com/v1, Kind=A failed: EOF")),
+		},
+		condition: "", reason: v1alpha2.UnreadableObjectsReason, outcome: Retrying,
 	},
 	"objects that cannot be read, and others that break": {
 		err:       &unsafeError{&trial.Report{Findings: []trial.Finding{{Unread: true}, {}}}, "v1.2.0"},

@@ -38,6 +38,8 @@ type installed struct {
 	trust trust
 	// deviations of the objects; nil until they were compared.
 	deviations *[]deviation
+	// unconverted is why objects could not be compared although they exist; nil if they could.
+	unconverted *health.UnconvertedError
 	// waiting are the objects of a staged revision that wait for others, and removing is set while all
 	// that is left to do is to wait for deletions.
 	waiting  []waves.Held

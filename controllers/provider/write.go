@@ -129,6 +129,11 @@ func (r *run) writeDrifted(written *conditions) (drifted int, events []Event) {
 	}
 
 	switch {
+	case r.installed.unconverted != nil:
+		written.markUnknown(v1alpha2.DriftedCondition, v1alpha2.UnreadableObjectsReason, "%s",
+			object.Text(r.installed.unconverted))
+
+		return 0, nil
 	case !compared:
 		return 0, nil
 	case len(left) == 0 && late != "":

@@ -32,7 +32,7 @@ var groups = []group{
 		"releases_real",
 	}},
 	{"controllers/fetch", []string{"sources", "registry", "catalog", "policy"}},
-	{"controllers/health", []string{"care", "install", "drain", "job", "webhooks", "webhooks_ca", "watch"}},
+	{"controllers/health", []string{"care", "install", "drain", "job", "unconverted", "webhooks", "webhooks_ca", "watch"}},
 	{"controllers/inventory", []string{"adopt", "cluster_api_operator"}},
 	{"controllers/managers", []string{"customize", "drain"}},
 	{"controllers/manifest", []string{"customize", "policies", "waves", "own", "access"}},
