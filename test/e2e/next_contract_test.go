@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,6 +14,22 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/test/harness"
 )
+
+// withoutOldVersion returns components of core that no longer serve v1beta1.
+func withoutOldVersion(components []byte) []byte {
+	GinkgoHelper()
+
+	const version = "- name: v1beta1\n"
+
+	parts := strings.Split(string(components), version)
+	Expect(len(parts)).To(BeNumerically(">", 1))
+
+	for i := range parts[1:] {
+		parts[i+1] = strings.Replace(parts[i+1], "served: true", "served: false", 1)
+	}
+
+	return []byte(strings.Join(parts, version))
+}
 
 // Cluster API 1.16 will no longer serve v1beta1. Its contract stays v1beta2, which works with v1beta1 so far.
 var _ = Describe("A core that no longer serves an old version", Ordered, func() {
@@ -44,11 +62,8 @@ var _ = Describe("A core that no longer serves an old version", Ordered, func() 
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 
-		before, after, found := strings.Cut(string(release.Bundle.Components), "- name: v1beta1\n")
-		Expect(found).To(BeTrue())
-
-		after = strings.Replace(after, "served: true", "served: false", 1)
-		release.Bundle.Version, release.Bundle.Components = "v1.1.0", []byte(before+"- name: v1beta1\n"+after)
+		release.Bundle.Version = "v1.1.0"
+		release.Bundle.Components = withoutOldVersion(release.Bundle.Components)
 		Expect(w.client.Create(ctx, must(release.ConfigMap()))).To(Succeed())
 
 		old = offer(ctx, "reading", "v1.0.0").resource()
@@ -90,5 +105,60 @@ var _ = Describe("A core that no longer serves an old version", Ordered, func() 
 		update(ctx, w, old, func(p v1alpha2.Provider) { p.GetSpec().Release = nil })
 		Eventually(w.read(ctx, old)).Should(And(beReady("v1.1.0"),
 			haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.HealthyReason)))
+	})
+})
+
+var _ = Describe("Providers of clusterctl whose core no longer serves an old version", Ordered, func() {
+	var (
+		w      *world
+		cli    commandLine
+		before map[string]string
+	)
+
+	labels := []string{"cluster-api", "infrastructure-docker"}
+
+	BeforeAll(func(ctx SpecContext) {
+		repository := GinkgoT().TempDir()
+		Expect(os.CopyFS(repository, os.DirFS(samples))).To(Succeed())
+
+		components := filepath.Join(repository, "cluster-api", "v1.0.0", "core-components.yaml")
+		Expect(os.WriteFile(components, withoutOldVersion(must(os.ReadFile(components))), 0o600)).To(Succeed())
+
+		w = newWorld()
+		cli = newCommandLine(w)
+		w.createOperatorDeployment(ctx)
+
+		clusterctl := newClusterctl(ctx, w, repository, labels...)
+		clusterctl.run(ctx, []string{"EXP_MACHINE_POOL=false"}, "init", "--core=cluster-api:v1.0.0", "--bootstrap=-",
+			"--control-plane=-", "--infrastructure=docker:v1.0.0")
+
+		config := withVariables(clusterctl.config, []string{"EXP_MACHINE_POOL=false"})
+		w.start("--config=" + config)
+
+		for _, label := range labels {
+			Eventually(w.managerOf(ctx, label)).Should(HaveField("Status.AvailableReplicas", BeNumerically("==", 1)))
+		}
+
+		Expect(w.definition(ctx, preflight.ClusterCRD).Spec.Versions[0].Served).To(BeFalse())
+
+		before = w.identities(ctx)
+		Expect(cli.succeed(ctx, "adopt", "--config", config)).To(And(
+			ContainSubstring("\nCoreProvider capi-system/cluster-api: v1.0.0 is healthy ("),
+			ContainSubstring("\nInfrastructureProvider capd-system/docker: v1.0.0 is healthy (")))
+	})
+
+	It("are adopted, with all objects and pods", func(ctx SpecContext) {
+		Expect(w.identities(ctx)).To(Equal(before))
+		Expect(cli.succeed(ctx, "status")).To(MatchRegexp(`cluster-api .*v1\.0\.0`))
+	})
+
+	It("stay in the inventory", func(ctx SpecContext) {
+		for label, namespace := range map[string]string{
+			"cluster-api": "capi-system", "infrastructure-docker": "capd-system",
+		} {
+			Eventually(func() map[string]string { return w.itemOf(ctx, namespace, label).GetLabels() }).Should(
+				HaveKeyWithValue(v1alpha2.ManagedByLabel, v1alpha2.FieldOwner))
+			Expect(w.itemOf(ctx, namespace, label).Object).To(HaveKeyWithValue("version", "v1.0.0"))
+		}
 	})
 })
