@@ -39,8 +39,9 @@ type Options struct {
 	// WithoutCertManager omits cert-manager's CustomResourceDefinitions. Its controllers never run in
 	// a bed.
 	WithoutCertManager bool
-	// APIServerFlags are appended to the flags of kube-apiserver, so they override the bed's own.
-	APIServerFlags []string
+	// APIServerFlags and ControllerManagerFlags are appended to the flags of kube-apiserver and
+	// kube-controller-manager, so they override the bed's own.
+	APIServerFlags, ControllerManagerFlags []string
 	// CRDs are CustomResourceDefinitions that exist besides those of cert-manager.
 	CRDs []*unstructured.Unstructured
 	// LowCPU lets the components spend less CPU time: each uses one processor, which spares Go's threads the search for

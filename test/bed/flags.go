@@ -74,7 +74,7 @@ func (b *Bed) apiServerFlags() []string {
 }
 
 func (b *Bed) controllerManagerFlags() []string {
-	return []string{
+	flags := []string{
 		"--kubeconfig=" + b.kubeconfigPath(userOf(tools.ControllerManager)),
 		"--root-ca-file=" + b.file(caFile),
 		"--service-account-private-key-file=" + b.file(serviceAccountsFile),
@@ -86,6 +86,8 @@ func (b *Bed) controllerManagerFlags() []string {
 		// 50 s, the controller marks all pods of the node as not ready, and kwok never makes them ready again.
 		"--node-monitor-grace-period=1h",
 	}
+
+	return append(flags, b.options.ControllerManagerFlags...)
 }
 
 func (b *Bed) schedulerFlags() []string {

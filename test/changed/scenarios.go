@@ -29,7 +29,7 @@ var groups = []group{
 	{"controllers/clusters", []string{"target", "elsewhere", "owner", "silent"}},
 	{"controllers/crds", []string{
 		"crds", "crds_ca", "crds_crash", "crds_dropped_real", "crds_patches", "crds_real", "conversion", "lost_status",
-		"releases_real",
+		"migration_beside", "releases_real",
 	}},
 	{"controllers/fetch", []string{"sources", "registry", "catalog", "policy"}},
 	{"controllers/health", []string{"care", "install", "drain", "job", "unconverted", "webhooks", "webhooks_ca", "watch"}},
