@@ -23,7 +23,7 @@ import (
 
 // Version is the version of the chart format. Increase it whenever the same bundle results in a
 // different chart.
-const Version = "19"
+const Version = "20"
 
 // Folders and files of a chart.
 const (

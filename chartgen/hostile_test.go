@@ -91,17 +91,9 @@ func hostile() map[string]release {
 			configMap + "data:\n" + many(990, "- ${A%[1]d:="+nestedDefaults(19, strings.Repeat("x", 500))+"}\n"), series,
 			"larger than 512 KiB",
 		},
-		"expressions in keys below each other": {configMap + nestedKeys(50), series, "one of them is below another one"},
-		"expressions in keys of lists below each other": {
-			configMap + "data: " + strings.Repeat("{'${A:=a}': [", 25) + strings.Repeat("]}", 25), series,
-			"one of them is below another one",
-		},
-		"expressions in many keys of a map": {
-			configMap + "data: {" + many(5, "'${A%d:=a%[1]d}': x,") + "}", series, "4 keys of a map",
-		},
 		"expressions that hide a deep object": {
 			configMap + "data: [${A:='}," + strings.Repeat("{a: ", 900) + strings.Repeat("}", 900) + ",${B:='}]",
-			series, "100 levels",
+			series, "neither a value, nor a key",
 		},
 		"large objects": {
 			many(5, "---\n"+configMap+"n: %d\ndata: "+strings.Repeat("x", 1<<20)+"\n"), series, "larger than 4 MiB",
@@ -122,8 +114,12 @@ func hostile() map[string]release {
 		"texts at the limit": {
 			configMap + "data: " + strings.Repeat("x", 4<<20-200) + "\n", series, "",
 		},
+		"expressions in keys below each other at the limit": {configMap + nestedKeys(90), series, ""},
+		"expressions in keys of lists below each other at the limit": {
+			configMap + "data: " + strings.Repeat("{'${A:=a}': [", 45) + strings.Repeat("]}", 45), series, "",
+		},
 		"expressions in keys at the limit": {
-			configMap + "data: {" + many(4, "'${A%d:=a%[1]d}': ["+strings.Repeat("[x],", 3700)+"%[1]d],") + "}", series, "",
+			configMap + "data: {" + many(990, "'${A%d:=a%[1]d}': ["+strings.Repeat("[x],", 13)+"],") + "}", series, "",
 		},
 		"documents at the limit": {
 			many(1990, "---\n"+configMap+"n: %d\ndata: "+strings.Repeat("x", 900)+"\n"), series, "",
@@ -137,6 +133,14 @@ func hostile() map[string]release {
 		"uses of a variable at the limit": {
 			configMap + "data:\n  " + strings.Repeat("x", 1000) + ":\n" +
 				many(1990, "  - {name: a%d, "+strings.Repeat("y", 300)+": \"${A:=b}\"}\n"), series, "",
+		},
+		"expressions in comments after a long text": {
+			configMap + "data:\n  a: |\n    " + strings.Repeat("x\n    ", 600<<10) + "\n" + strings.Repeat("# ${A:=b}\n", 1990),
+			series, "",
+		},
+		"expressions in a long line": {
+			configMap + "data: {" + many(990, "a%d: ["+strings.Repeat("'${A:=b}', ", 2)+strings.Repeat("x", 2000)+"], ") + "}",
+			series, "",
 		},
 		"flags at the limit": {
 			deploymentHead + "args: [" + many(29900, "--a%d=b,") + "]}]}}}", series, "",

@@ -42,9 +42,11 @@ type content struct {
 type entry struct {
 	File string `json:"file"`
 	// Name by which values refer to the object: its own, with the defaults of variables.
-	Name          string                     `json:"name"`
-	ClusterScoped bool                       `json:"clusterScoped,omitempty"`
-	Expressions   map[string]expr.Expression `json:"expressions,omitempty"` // by how they are written
+	Name          string `json:"name"`
+	ClusterScoped bool   `json:"clusterScoped,omitempty"`
+	// Kind is what messages call an object with scalars.
+	Kind    string          `json:"kind,omitempty"`
+	Scalars []bundle.Scalar `json:"scalars,omitempty"`
 	// SinglePod is why a Deployment cannot run two pods.
 	SinglePod string `json:"singlePod,omitempty"`
 	// HasBudget is set if a Deployment is published with a PodDisruptionBudget.
@@ -86,10 +88,9 @@ func (c *content) addObjects(components *bundle.Components) error {
 			return err
 		}
 
-		found := doc.Text.Expressions()
 		size += len(doc.Source)
 		values += count
-		expressions += len(found)
+		expressions += len(doc.Text.Expressions())
 		written += limit.Written(doc.Object.Object)
 
 		if size > maxObjects || values > maxValues || expressions > maxExpressions {
@@ -118,8 +119,11 @@ func (c *content) addObjects(components *bundle.Components) error {
 		kind := doc.Object.GroupVersionKind()
 		kinds = append(kinds, kind)
 		e := entry{
-			File: name, Name: doc.Object.GetName(), Expressions: found,
-			ClusterScoped: !scopes.Namespaced(kind.GroupKind()),
+			File: name, Name: doc.Object.GetName(), ClusterScoped: !scopes.Namespaced(kind.GroupKind()), Scalars: doc.Scalars,
+		}
+
+		if e.Scalars != nil {
+			e.Kind = kind.Kind
 		}
 
 		if d, isDeployment := deploymentOf(doc.Object); isDeployment {
@@ -281,7 +285,9 @@ func VariableUses(c *chart.Chart) map[string]int {
 	uses := map[string]int{}
 
 	for _, e := range table {
-		addUses(uses, string(c.File(e.File)), 1, e.Expressions)
+		for _, s := range e.Scalars {
+			addUses(uses, s.Written, 1, s.Expressions)
+		}
 	}
 
 	return uses
@@ -327,7 +333,7 @@ func CheckWritten(c *chart.Chart, variables map[string]string) error {
 	written := 0
 
 	for _, e := range table {
-		if len(e.Expressions) == 0 {
+		if len(e.Scalars) == 0 {
 			continue
 		}
 
@@ -434,7 +440,7 @@ func checkDocument(doc *bundle.Document) (count int, err error) {
 	for i, container := range bundle.Containers(doc.Object.Object) {
 		image, _ := container["image"].(string)
 
-		if i < len(marked) && expr.IsMarked(bundle.NestedString(marked[i], "image")) {
+		if i < len(marked) && bundle.IsMarked(bundle.NestedString(marked[i], "image")) {
 			continue // the template checks images that depend on variables
 		}
 

@@ -242,7 +242,7 @@ func (p part) document(budget *limit.Budget) (*Document, error) {
 	}
 
 	if endsEarly(expanded) {
-		return nil, p.invalid(errEndsEarly.Error()+"; remove it", errEndsEarly)
+		return nil, p.invalid("text follows the end of the document; remove it", nil)
 	}
 
 	content, err := decode(expanded, toJSONStrict)
@@ -276,7 +276,11 @@ func (p part) checkDefaults(doc *Document) error {
 		return nil
 	}
 
-	err := doc.checkValues(doc.Object.Object, placeholders(doc.Text))
+	err := doc.locate()
+	if err == nil {
+		_, err = doc.write(placeholders(doc.Text))
+	}
+
 	if err == nil {
 		return nil
 	}
@@ -287,7 +291,7 @@ func (p part) checkDefaults(doc *Document) error {
 	}
 
 	return p.invalid(fmt.Sprintf("%s: an expression of %s is neither a value, nor a key, nor a part of one; "+
-		"use it as one only", doc, strings.Join(invalid.Variables, ", ")), invalid)
+		"use it as one only", doc, invalid.names()), invalid)
 }
 
 // checkObject returns an error unless the content of the part is an object.

@@ -14,7 +14,7 @@ import (
 const crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"
 
 // decoded are documents, by the name of the object, and how often each is decoded when a chart is built: once, and
-// once more with marks if it contains expressions and is rendered with other values.
+// once more for the places of its scalars if it contains expressions and is rendered with other values.
 var decoded = map[string]struct {
 	document string
 	times    int

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -30,9 +31,12 @@ type Document struct {
 	// Object is the document with the default of each variable, and Placeholder for each required
 	// one. Use it only for what does not depend on variables.
 	Object *unstructured.Unstructured
+	// Scalars are the scalars and comments with expressions, in the order of the document. Those of a CRD are found once
+	// they are needed.
+	Scalars []Scalar
 
-	// marked is what Marked returns, once it was asked for.
-	marked map[string]any
+	// root has the nodes of the document, if it has expressions.
+	root *yamlv3.Node
 }
 
 // IsCRD reports whether the document is a CustomResourceDefinition.
@@ -56,47 +60,45 @@ func (d *Document) String() string {
 // required variables must be set. The error is a *ValueError if values change more than the fields that contain them,
 // and wraps a *limit.Error if they are too large.
 func (d *Document) Decode(values map[string]string, budget *limit.Budget) (map[string]any, error) {
-	content, err := d.expand(values, budget)
+	if !d.Text.HasExpressions() {
+		return runtime.DeepCopyJSON(d.Object.Object), budget.Document(d.Source)
+	}
 
-	exceeded := (*limit.Error)(nil)
-	if errors.As(err, &exceeded) {
+	content, err := d.decode(values, budget)
+
+	if exceeded := (*limit.Error)(nil); errors.As(err, &exceeded) {
 		return nil, fmt.Errorf("with the values of its variables, it %w; shorten them", exceeded)
-	}
-
-	missing := (*expr.MissingError)(nil)
-	if errors.As(err, &missing) {
-		return nil, err
-	}
-
-	if invalid := d.checkValues(content, values); invalid != nil {
-		return nil, invalid
 	}
 
 	return content, err
 }
 
-// expand is Decode without a check of what the values change.
-func (d *Document) expand(values map[string]string, budget *limit.Budget) (map[string]any, error) {
-	if len(d.Text.Expressions()) == 0 {
-		return runtime.DeepCopyJSON(d.Object.Object), budget.Document(d.Source)
-	}
-
-	text, err := d.Text.Expand(values)
+func (d *Document) decode(values map[string]string, budget *limit.Budget) (map[string]any, error) {
+	size, err := d.Text.Size(values)
 	if err != nil {
 		return nil, err
 	}
 
-	return parse(text, budget)
-}
-
-// parse returns the content of a document with values of variables, or nil if it contains only comments.
-func parse(text string, budget *limit.Budget) (map[string]any, error) {
-	if err := budget.Document(text); err != nil {
+	if err := budget.Take(limit.Cost{Size: size}); err != nil {
 		return nil, err
 	}
 
-	if endsEarly(text) {
-		return nil, errEndsEarly
+	if err := d.locate(); err != nil {
+		return nil, err
+	}
+
+	text, err := d.write(values)
+	if err != nil {
+		return nil, err
+	}
+
+	cost, err := limit.Document(text)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := budget.Take(limit.Cost{Size: max(cost.Size-size, 0), Values: cost.Values}); err != nil {
+		return nil, err
 	}
 
 	return decode(text, toJSON)
@@ -134,31 +136,35 @@ func decode(text string, convert func([]byte) ([]byte, error)) (map[string]any, 
 	return object, nil
 }
 
-// errEndsEarly is the error for text that parsers ignore.
-var errEndsEarly = errors.New("text follows the end of the document")
-
 // lineBreaks replaces all line breaks of YAML with line feeds.
 var lineBreaks = strings.NewReplacer("\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
 // documentEnd matches what ends a document.
 var documentEnd = regexp.MustCompile(`(?m)^(---|\.\.\.)`)
 
-// endsEarly reports whether the text of one document contains the end of a document. Values of variables can do that.
-// Parsers ignore what follows, or take it for another document. The template capstan.parse applies the same rule.
+// endsEarly reports whether the text of one document contains the end of a document. Parsers ignore what follows.
 func endsEarly(text string) bool {
 	mayEnd := strings.Contains(text, "---") || strings.Contains(text, "...")
 
 	return mayEnd && documentEnd.MatchString(lineBreaks.Replace(text))
 }
 
-// Marked returns the content of the document with a mark in place of each expression, see expr.IsMarked. It is nil
-// without expressions, and if the document with marks is no object. It must not be changed.
+// markPrefix begins the marks in the place of scalars with expressions.
+const markPrefix = "capstan0mark0"
+
+// IsMarked reports whether a text in a marked document contains expressions.
+func IsMarked(text string) bool { return strings.HasPrefix(text, markPrefix) }
+
+// Marked returns the content of the document with a mark in place of each scalar with expressions. It is nil without
+// expressions.
 func (d *Document) Marked() map[string]any {
-	if d.marked == nil && len(d.Text.Expressions()) > 0 {
-		d.marked, _ = parse(d.Text.Marked(), limit.NewFile())
+	var marked map[string]any
+
+	if d.root != nil {
+		_ = d.root.Decode(&marked) // what is no value for this decoder has no mark
 	}
 
-	return d.marked
+	return marked
 }
 
 // placeholders returns Placeholder for each required variable of the text. All other variables have

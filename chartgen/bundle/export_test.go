@@ -1,12 +1,17 @@
 package bundle
 
-import "testing"
+import (
+	"testing"
 
-// CountDecodes calls the function for each text that is decoded, until the test ends.
+	yamlv3 "go.yaml.in/yaml/v3"
+)
+
+// CountDecodes calls the function for each document that is decoded, or read for the places of its nodes, until the
+// test ends.
 func CountDecodes(t *testing.T, decoded func(text string)) {
-	lenient, strict := toJSON, toJSONStrict
+	lenient, strict, nodes := toJSON, toJSONStrict, readNodes
 
-	t.Cleanup(func() { toJSON, toJSONStrict = lenient, strict })
+	t.Cleanup(func() { toJSON, toJSONStrict, readNodes = lenient, strict, nodes })
 
 	counting := func(convert func([]byte) ([]byte, error)) func([]byte) ([]byte, error) {
 		return func(text []byte) ([]byte, error) {
@@ -16,4 +21,8 @@ func CountDecodes(t *testing.T, decoded func(text string)) {
 	}
 
 	toJSON, toJSONStrict = counting(lenient), counting(strict)
+	readNodes = func(text string) (*yamlv3.Node, error) {
+		decoded(text)
+		return nodes(text)
+	}
 }

@@ -34,12 +34,8 @@ const (
 	maxDepth = 20
 )
 
-// MarkPrefix begins the marks that replace values, such as capstan0mark0NAME. A mark is plain text to YAML, so it
-// shows which nodes of a document contain expressions.
-const MarkPrefix = "capstan0mark0"
-
-// IsMarked reports whether a text contains a mark.
-func IsMarked(text string) bool { return strings.Contains(text, MarkPrefix) }
+// mark replaces each byte of an expression in a masked text. To YAML it is a letter that no escape begins with.
+const mark = "m"
 
 // legacy matches the form with spaces.
 var legacy = regexp.MustCompile(`\$\{\s*([A-Za-z0-9_$]+)\s*\}`)
@@ -336,20 +332,38 @@ func shorten(written string) string {
 // and which variables are required, remain those of the file. The error is a *SyntaxError: an expression crosses the
 // border.
 func (t *Text) Slice(start, end, line int) (*Text, error) {
-	first := sort.Search(len(t.tokens), func(i int) bool { return t.tokens[i].end > start })
-	last := sort.Search(len(t.tokens), func(i int) bool { return t.tokens[i].start >= end })
-	part := &Text{
-		source: t.source[start:end], offset: start, line: line - 1, tokens: t.tokens[first:last], required: t.required,
-	}
+	part := t.Part(start, end)
+	part.line = line - 1
 
 	for _, k := range part.tokens {
-		if k.start < start || k.end > end {
+		if k.start < part.offset || k.end > part.offset+len(part.source) {
 			return nil, k.invalid(errors.New("it extends into the next document; close it before"))
 		}
 	}
 
 	return part, nil
 }
+
+// Part returns the part of the text between two offsets in bytes, which no expression crosses.
+func (t *Text) Part(start, end int) *Text {
+	part := &Text{source: t.source[start:end], offset: t.offset + start, required: t.required}
+	first := sort.Search(len(t.tokens), func(i int) bool { return t.tokens[i].end > part.offset })
+	last := sort.Search(len(t.tokens), func(i int) bool { return t.tokens[i].start >= part.offset+len(part.source) })
+	part.tokens = t.tokens[first:last]
+
+	return part
+}
+
+// IsPlain reports whether the text has neither expressions nor escaped dollar signs.
+func (t *Text) IsPlain() bool { return len(t.tokens) == 0 }
+
+// HasExpressions reports whether the text has expressions.
+func (t *Text) HasExpressions() bool {
+	return slices.ContainsFunc(t.tokens, func(k token) bool { return k.expression != nil })
+}
+
+// String returns the text as written.
+func (t *Text) String() string { return t.source }
 
 // Check returns a *SyntaxError unless clusterctl reads the text as this package does.
 func (t *Text) Check() error {
@@ -372,17 +386,19 @@ func (t *Text) compare() error {
 		return fmt.Errorf("%w: %s", err, toWrite)
 	}
 
-	marks, inDefaults := t.marks(), t.marks()
+	all, inDefaults := map[string]string{}, map[string]string{}
 
 	for _, v := range t.Variables() {
-		if v.IsDerived() {
-			delete(inDefaults, v.Name)
+		all[v.Name] = "value-of-" + v.Name
+
+		if !v.IsDerived() {
+			inDefaults[v.Name] = all[v.Name]
 		}
 	}
 
-	for _, values := range []map[string]string{{}, marks, inDefaults} {
+	for _, values := range []map[string]string{{}, all, inDefaults} {
 		theirs, err := tree.Execute(func(name string) string { return values[name] })
-		if err != nil || theirs != t.replace(values) {
+		if err != nil || theirs != t.Replace(values) {
 			return fmt.Errorf("%w: clusterctl reads an expression of this document in another way, because of a dollar sign, "+
 				"a brace or a backslash next to it; leave that out", ErrUnsupported)
 		}
@@ -442,6 +458,15 @@ func (t *Text) Expressions() map[string]Expression {
 // one is not set, the error is a *MissingError. If the result would be larger than limit.MaxText, because a value is
 // used in many places, it is a *limit.Error.
 func (t *Text) Expand(values map[string]string) (string, error) {
+	if _, err := t.Size(values); err != nil {
+		return "", err
+	}
+
+	return t.Replace(values), nil
+}
+
+// Size returns the size of what Expand returns, in bytes, with its errors.
+func (t *Text) Size(values map[string]string) (int, error) {
 	var missing []string
 
 	for _, v := range t.Variables() {
@@ -451,41 +476,47 @@ func (t *Text) Expand(values map[string]string) (string, error) {
 	}
 
 	if missing != nil {
-		return "", &MissingError{Names: missing}
+		return 0, &MissingError{Names: missing}
 	}
 
-	if t.size(values) > limit.MaxText {
-		return "", &limit.Error{Reason: fmt.Sprintf("is larger than %d MiB", limit.MaxText>>20)}
-	}
-
-	return t.replace(values), nil
-}
-
-// size returns the size of what replace writes, in bytes.
-func (t *Text) size(values map[string]string) int {
 	size := 0
 
 	replace(t.source, t.offset, t.tokens, values, func(part string) { size += len(part) })
 
-	return size
-}
-
-// Marked returns the text with a mark in place of each expression.
-func (t *Text) Marked() string { return t.replace(t.marks()) }
-
-// marks returns the marks of the variables, by name.
-func (t *Text) marks() map[string]string {
-	marks := map[string]string{}
-
-	for _, v := range t.Variables() {
-		marks[v.Name] = MarkPrefix + v.Name
+	if size > limit.MaxText {
+		return 0, &limit.Error{Reason: fmt.Sprintf("is larger than %d MiB", limit.MaxText>>20)}
 	}
 
-	return marks
+	return size, nil
 }
 
-// replace replaces the tokens of the text, in one pass.
-func (t *Text) replace(values map[string]string) string {
+// Range is a part of a text, in bytes.
+type Range struct{ Start, End int }
+
+// Masked returns the text with letters in place of its expressions and escaped dollar signs, as many as they have
+// bytes, and where those are.
+func (t *Text) Masked() (text string, masked []Range) {
+	var b strings.Builder
+
+	at := 0
+
+	for _, k := range t.tokens {
+		r := Range{Start: k.start - t.offset, End: k.end - t.offset}
+		masked = append(masked, r)
+
+		b.WriteString(t.source[at:r.Start])
+		b.WriteString(strings.Repeat(mark, r.End-r.Start))
+
+		at = r.End
+	}
+
+	b.WriteString(t.source[at:])
+
+	return b.String(), masked
+}
+
+// Replace is Expand for values that Size has checked. It replaces the expressions in one pass.
+func (t *Text) Replace(values map[string]string) string {
 	var b strings.Builder
 
 	replace(t.source, t.offset, t.tokens, values, func(part string) { b.WriteString(part) })

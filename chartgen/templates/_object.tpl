@@ -10,11 +10,7 @@ Arguments, as a list: the chart's root context, and the object's entry in files/
 {{- $root := index . 0 -}}
 {{- $entry := index . 1 -}}
 {{- $text := $root.Files.Get $entry.file -}}
-{{- $variables := $root.Values.variables | default dict -}}
-{{- $document := dict -}}
-{{- include "capstan.parse" (list $document (include "capstan.expand" (list $text $entry.expressions $variables))) -}}
-{{- if $entry.expressions }}{{ include "capstan.checkValues" (list $root $entry $text $document) }}{{ end -}}
-{{- $object := $document.object -}}
+{{- $object := include "capstan.fill" (list $root $entry $text) | replace "\r\n" "\n" | fromYaml -}}
 {{- $metadata := $object.metadata -}}
 {{- if not (and (kindIs "string" $object.apiVersion) (kindIs "string" $object.kind) (kindIs "map" $metadata)) -}}
   {{- fail (printf "%s: apiVersion, kind or metadata have the wrong type with the given variables" $entry.name) -}}
@@ -49,9 +45,133 @@ Arguments, as a list: the chart's root context, and the object's entry in files/
 {{- end -}}
 
 {{- define "capstan.called" -}}
-{{- /* (list ROOT ENTRY OBJECT): prints what messages call an object: its kind, namespace and name. */ -}}
-  {{- $entry := index . 1 -}}
-  {{- (last .).kind }} {{ if not $entry.clusterScoped }}{{ (index . 0).Release.Namespace }}/{{ end }}{{ $entry.name -}}
+{{- /* (list ROOT ENTRY): prints what messages call an object: its kind, namespace and name. */ -}}
+  {{- $entry := last . -}}
+  {{- $entry.kind }} {{ if not $entry.clusterScoped }}{{ (first .).Release.Namespace }}/{{ end }}{{ $entry.name -}}
+{{- end -}}
+
+{{- define "capstan.fill" -}}
+{{- /* (list ROOT ENTRY TEXT): prints the text of the entry's object, with JSON in place of each scalar that contains expressions. So a value
+changes only the key or value that contains it, and nothing if that is a comment. */ -}}
+  {{- $called := include "capstan.called" (list (index . 0) (index . 1)) -}}
+  {{- $variables := (index . 0).Values.variables | default dict -}}
+  {{- $rest := last . -}}
+  {{- $keys := dict -}}
+  {{- $causes := dict -}}
+  {{- range $scalar := (index . 1).scalars -}}
+    {{- $parts := splitn $scalar.written 2 $rest -}}
+    {{- if lt (len $parts) 2 }}{{ include "capstan.literal" $rest }}{{ fail (printf "%s: the object is not the one that files/objects.json describes; build the chart again" $called) }}{{ end -}}
+    {{- include "capstan.literal" $parts._0 -}}
+    {{- $rest = $parts._1 -}}
+    {{- $node := include "capstan.read" (list $scalar $variables) -}}
+    {{- if $scalar.map -}}
+      {{- range $scalar.keys }}{{ $_ := set $keys (print $scalar.map .) true }}{{ end -}}
+      {{- $key := print $scalar.map $node -}}
+      {{- if hasKey $keys $key }}{{ $node = "" }}{{ end -}}
+      {{- $_ := set $keys $key true -}}
+    {{- end -}}
+    {{- if not $node }}{{ include "capstan.setCauses" (list $causes $scalar $variables) }}
+    {{- else if and $scalar.field (not (regexMatch "^(\"|null$)" $node)) }}{{ include "capstan.refuseField" (list $called $scalar) }}{{ end -}}
+    {{- with $scalar.anchor }}&{{ . }} {{ end -}}
+    {{- $node -}}
+    {{- if hasSuffix "\n" $scalar.written }}{{ "\n" }}{{ end -}}
+  {{- end -}}
+  {{- include "capstan.literal" $rest -}}
+  {{- if $causes }}{{ include "capstan.refuse" (list $called (keys $causes | sortAlpha) $variables) }}{{ end -}}
+{{- end -}}
+
+{{- define "capstan.literal" -}}
+{{- /* TEXT: prints a text without expressions, with a dollar sign for $$. */ -}}
+  {{- with regexFind "\\$\\{.{0,60}" (replace "$$" "" .) }}{{ fail (printf "files/objects.json does not list the expression at %q; build the chart again" .) }}{{ end -}}
+  {{- replace "$$" "$" . -}}
+{{- end -}}
+
+{{- define "capstan.read" -}}
+{{- /* (list SCALAR VARIABLES): prints the JSON of what the scalar is with these values, or # for a comment. It prints nothing if the values
+make something else of it than one key, one value or comments: it is read in a frame with keys that it cannot contain, one of them at the end. */ -}}
+  {{- $scalar := first . -}}
+  {{- $text := include "capstan.expand" (list $scalar.written $scalar.expressions (last .)) -}}
+  {{- $key := print "k" (sha256sum $text) -}}
+  {{- $end := print $key "0" -}}
+  {{- $framed := printf $scalar.frame $key $text | replace "\r\n" "\n" -}}
+  {{- /* clusterctl begins another document at each line with a separator, in quotes, too. */ -}}
+  {{- $found := ternary dict (fromYaml $framed) (contains "\n---" (print "\n" $framed)) -}}
+  {{- $value := get $found $key -}}
+  {{- $others := omit $found $key $end -}}
+  {{- $node := "" -}}
+  {{- if not (hasKey $found $end) -}}
+    {{- if and (kindIs "slice" $value) (not $others) }}{{ if and (eq (len $value) 2) (eq (last $value | toString) $end) }}
+      {{- $value = first $value -}}
+      {{- $node = toJson $value -}}
+    {{- end }}{{ end -}}
+  {{- else if $scalar.map -}}
+    {{- range $name, $content := $others }}{{ if and (eq (len $found) 2) (eq (toString $content) $key) }}{{ $node = toJson $name }}{{ end }}{{ end -}}
+  {{- else if not $others }}{{ $node = ternary (toJson $value) "#" (hasKey $found $key) }}{{ end -}}
+  {{- if or $scalar.constant (eq $node "#") }}{{ if ne $node (toString $scalar.constant) }}{{ $node = "" }}{{ end }}{{ end -}}
+  {{- if and $scalar.map (eq $node "\"<<\"") }}{{ $node = "" }}{{ end -}}
+  {{- /* Larger numbers lose digits, or have lost some. */ -}}
+  {{- if kindIs "float64" $value }}{{ if or (ge $value 9007199254740992.0) (le $value -9007199254740992.0) }}{{ $node = "" }}{{ end }}{{ end -}}
+  {{- $node -}}
+{{- end -}}
+
+{{- define "capstan.setCauses" -}}
+{{- /* (list CAUSES SCALAR VARIABLES): sets in CAUSES each variable whose value alone makes something else of the scalar, or all of its
+variables. If one is used in the default of others that have no value, they have none here either. */ -}}
+  {{- $causes := first . -}}
+  {{- $scalar := index . 1 -}}
+  {{- $variables := last . -}}
+  {{- $others := dict -}}
+  {{- $derived := dict -}}
+  {{- include "capstan.setNames" (list $others $derived $scalar.expressions) -}}
+  {{- $names := keys $others -}}
+  {{- range $name := keys $derived -}}
+    {{- if not (include "capstan.value" (list (dict "name" $name) $variables)) }}{{ $_ := unset $others $name }}{{ end -}}
+  {{- end -}}
+  {{- $found := list -}}
+  {{- /* To try each takes long if there are many. */ -}}
+  {{- range $name := ternary $names list (le (len $names) 20) -}}
+    {{- $alone := set (merge dict $others) $name (get $variables $name) -}}
+    {{- if not (include "capstan.read" (list $scalar $alone)) }}{{ $found = append $found $name }}{{ end -}}
+  {{- end -}}
+  {{- range $found | default $names }}{{ $_ := set $causes . true }}{{ end -}}
+{{- end -}}
+
+{{- define "capstan.setNames" -}}
+{{- /* (list NAMES DERIVED EXPRESSIONS): sets in NAMES a plain text for each variable of EXPRESSIONS, and of their defaults. The keys of DERIVED
+become the variables whose defaults contain others. */ -}}
+  {{- range $expression := last . -}}
+    {{- $_ := set (first $) $expression.name "placeholder0" -}}
+    {{- if $expression.expressions -}}
+      {{- $_ := set (index $ 1) $expression.name true -}}
+      {{- include "capstan.setNames" (list (first $) (index $ 1) $expression.expressions) -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+
+{{- define "capstan.refuse" -}}
+{{- /* (list CALLED NAMES VARIABLES): fails because of the values of variables. The message contains neither values nor what a parser quotes. */ -}}
+  {{- $names := index . 1 -}}
+  {{- $fix := "write it as YAML requires in this place: in quotes, or with its quotes escaped" -}}
+  {{- range $name := $names -}}
+    {{- $value := get (last $) $name | toString -}}
+    {{- if regexMatch "^[^\r\n]*\n$" $value }}{{ $fix = "remove the line break at its end" }}
+    {{- else if regexMatch "[\r\n]" $value }}{{ $fix = "write it on one line, as base64 -w0 does" }}{{ end -}}
+  {{- end -}}
+  {{- $subject := printf "the value of variable %s changes more than the field that contains it" (join ", " $names) -}}
+  {{- if gt (len $names) 20 -}}
+    {{- $subject = "the values of its variables change more than the fields that contain them" -}}
+  {{- else if gt (len $names) 1 -}}
+    {{- $subject = printf "the values of variables %s change more than the fields that contain them" (join ", " $names) -}}
+  {{- end -}}
+  {{- fail (printf "%s: %s; %s" (first .) $subject $fix) -}}
+{{- end -}}
+
+{{- define "capstan.refuseField" -}}
+{{- /* (list CALLED SCALAR): fails because the scalar is no text. The API server would refuse it without saying where the value comes from. */ -}}
+  {{- $scalar := last . -}}
+  {{- $names := dict -}}
+  {{- include "capstan.setNames" (list $names dict $scalar.expressions) -}}
+  {{- fail (printf "%s: the expression %s is no text in the field %s with the given value of variable %s; write it as YAML requires in this place: in quotes, or without a colon before a blank" (first .) (keys $scalar.expressions | sortAlpha | join " " | abbrev 500) $scalar.field (keys $names | sortAlpha | join " or ")) -}}
 {{- end -}}
 
 {{- define "capstan.expand" -}}
@@ -70,8 +190,7 @@ again. EXPRESSIONS says what each one does, by how it is written. Each of ESCAPE
   {{- $form := join "|" $forms -}}
   {{- $found := regexFindAll $form (first .) -1 -}}
   {{- range $i, $text := regexSplit $form (first .) -1 -}}
-    {{- with regexFind "\\$\\{.{0,60}" $text }}{{ fail (printf "files/objects.json does not list the expression at %q; build the chart again" .) }}{{ end -}}
-    {{- $text -}}
+    {{- include "capstan.literal" $text -}}
     {{- if lt $i (len $found) -}}
       {{- $written := index $found $i -}}
       {{- if eq $written "$$" }}$
@@ -91,172 +210,6 @@ again. EXPRESSIONS says what each one does, by how it is written. Each of ESCAPE
     {{- include "capstan.substitute" (list $expression.default $expression.expressions (last .) list) -}}
   {{- else if eq $value "" }}{{ $expression.default | default "" }}
   {{- else }}{{ $value }}{{ end -}}
-{{- end -}}
-
-{{- define "capstan.parse" -}}
-{{- /* (list DOCUMENT TEXT): sets DOCUMENT.object to the object of the text, unless the text is no valid YAML or ends early. */ -}}
-  {{- $text := last . | replace "\r\n" "\n" -}}
-  {{- /* No document has a separator, so a value does. clusterctl would apply what follows it as another object, which parsers ignore. */ -}}
-  {{- if not (regexMatch "(?m)^(---|\\.\\.\\.)" (regexReplaceAll "\r|\u0085|\u2028|\u2029" $text "\n")) -}}
-    {{- if not (hasSuffix "\n" $text) }}{{ $text = printf "%s\n" $text }}{{ end -}}
-    {{- $object := fromYaml $text -}}
-    {{- if ne (keys $object | join " ") "Error" }}{{ $_ := set (first .) "object" $object }}{{ end -}}
-  {{- end -}}
-{{- end -}}
-
-{{- define "capstan.checkValues" -}}
-{{- /* (list ROOT ENTRY TEXT DOCUMENT): fails if values of variables change more of the object than the fields that contain them. It is
-compared with the same text with a mark in place of each expression. Errors contain neither values nor what a parser quotes. */ -}}
-  {{- $entry := index . 1 -}}
-  {{- $text := index . 2 -}}
-  {{- $variables := (index . 0).Values.variables | default dict -}}
-  {{- $marks := dict -}}
-  {{- $derived := dict -}}
-  {{- include "capstan.marks" (list $marks $derived $entry.expressions) -}}
-  {{- $marked := dict -}}
-  {{- include "capstan.parse" (list $marked (include "capstan.expand" (list $text $entry.expressions $marks))) -}}
-  {{- if include "capstan.hasManyKeys" (list $marked.object false) -}}
-    {{- fail (printf "%s: more than 4 keys of a map contain expressions, or one of them is below another one; write the others without" (include "capstan.called" (list (index . 0) $entry $marked.object))) -}}
-  {{- end -}}
-  {{- if include "capstan.differs" (list $marked.object (last .).object) -}}
-    {{- $causes := list -}}
-    {{- $names := keys $marks | sortAlpha -}}
-    {{- /* Each variable alone, unless that takes long. If it is used in the default of others that have no value, they have none here either. */ -}}
-    {{- $others := $marks -}}
-    {{- range $variable := keys $derived -}}
-      {{- if not (include "capstan.value" (list (dict "name" $variable) $variables)) }}{{ $others = omit $others $variable }}{{ end -}}
-    {{- end -}}
-    {{- range $variable := ternary $names list (le (len $names) 20) -}}
-      {{- $alone := merge (dict $variable (get $variables $variable)) $others -}}
-      {{- $document := dict -}}
-      {{- include "capstan.parse" (list $document (include "capstan.expand" (list $text $entry.expressions $alone))) -}}
-      {{- if include "capstan.differs" (list $marked.object $document.object) }}{{ $causes = append $causes $variable }}{{ end -}}
-    {{- end -}}
-    {{- $causes = $causes | default $names -}}
-    {{- $fix := "write it as YAML requires in this place: in quotes, or with its quotes escaped" -}}
-    {{- range $causes -}}
-      {{- $value := get $variables . | toString -}}
-      {{- if regexMatch "^[^\r\n]*\n$" $value }}{{ $fix = "remove the line break at its end" }}
-      {{- else if regexMatch "[\r\n]" $value }}{{ $fix = "write it on one line, as base64 -w0 does" }}{{ end -}}
-    {{- end -}}
-    {{- $subject := printf "the value of variable %s changes more than the field that contains it" (join ", " $causes) -}}
-    {{- if gt (len $causes) 20 -}}
-      {{- $subject = "the values of its variables change more than the fields that contain them" -}}
-    {{- else if gt (len $causes) 1 -}}
-      {{- $subject = printf "the values of variables %s change more than the fields that contain them" (join ", " $causes) -}}
-    {{- end -}}
-    {{- fail (printf "%s: %s; %s" (include "capstan.called" (list (index . 0) $entry $marked.object)) $subject $fix) -}}
-  {{- end -}}
-  {{- if has (last .).object.kind (list "Deployment" "DaemonSet" "StatefulSet" "ReplicaSet" "Job" "CronJob" "Pod") -}}
-    {{- $called := include "capstan.called" (list (index . 0) $entry (last .).object) -}}
-    {{- include "capstan.checkContainers" (list $called $entry.expressions $marked.object (last .).object "") -}}
-  {{- end -}}
-{{- end -}}
-
-{{- define "capstan.checkContainers" -}}
-{{- /* (list CALLED EXPRESSIONS MARKED OBJECT FIELD): fails if values of variables make something else than texts in the command, the arguments
-and the environment of containers. The API server would refuse it without saying where the value comes from. */ -}}
-  {{- $called := index . 0 -}}
-  {{- $expressions := index . 1 -}}
-  {{- $marked := index . 2 -}}
-  {{- $object := index . 3 -}}
-  {{- $field := index . 4 -}}
-  {{- if deepEqual $marked $object -}}
-  {{- else if kindIs "map" $marked -}}
-    {{- range $key, $value := $marked -}}
-      {{- if hasKey $object $key }}{{ include "capstan.checkContainers" (list $called $expressions $value (get $object $key) $key) }}{{ end -}}
-    {{- end -}}
-  {{- else if kindIs "slice" $marked -}}
-    {{- range $i, $value := $marked }}{{ include "capstan.checkContainers" (list $called $expressions $value (index $object $i) $field) }}{{ end -}}
-  {{- else if and (has $field (list "command" "args" "value")) (not (has (kindOf $object) (list "string" "invalid"))) -}}
-    {{- $found := "" -}}
-    {{- $variables := dict -}}
-    {{- $longest := 0 -}}
-    {{- range $written, $expression := $expressions -}}
-      {{- /* The name of a variable may begin with that of another one. */ -}}
-      {{- if and (contains (print "capstan0mark0" $expression.name) $marked) (gt (len $expression.name) $longest) -}}
-        {{- $found = $written -}}
-        {{- $longest = len $expression.name -}}
-        {{- $variables = dict -}}
-        {{- include "capstan.marks" (list $variables dict (list $expression)) -}}
-      {{- end -}}
-    {{- end -}}
-    {{- fail (printf "%s: the expression %s is no text in the field %s with the given value of variable %s; write it as YAML requires in this place: in quotes, or without a colon before a blank" $called (abbrev 500 $found) $field (keys $variables | sortAlpha | join " or ")) -}}
-  {{- end -}}
-{{- end -}}
-
-{{- define "capstan.marks" -}}
-{{- /* (list MARKS DERIVED EXPRESSIONS): sets in MARKS a mark for each variable of EXPRESSIONS, and of their defaults. The keys of DERIVED
-become the variables whose defaults contain others. */ -}}
-  {{- range $expression := last . -}}
-    {{- $_ := set (first $) $expression.name (print "capstan0mark0" $expression.name) -}}
-    {{- if $expression.expressions -}}
-      {{- $_ := set (index $ 1) $expression.name true -}}
-      {{- include "capstan.marks" (list (first $) (index $ 1) $expression.expressions) -}}
-    {{- end -}}
-  {{- end -}}
-{{- end -}}
-
-{{- define "capstan.hasManyKeys" -}}
-{{- /* (list MARKED BELOW): prints "true" if a map of MARKED has more than 4 keys with marks, or any if BELOW is set or it is below such a
-key. The comparison would take long: each of them is compared with each key that it may have become. */ -}}
-  {{- $value := first . -}}
-  {{- $below := last . -}}
-  {{- $many := false -}}
-  {{- if kindIs "map" $value -}}
-    {{- $keys := 0 -}}
-    {{- range $key, $child := $value -}}
-      {{- $marked := contains "capstan0mark0" $key -}}
-      {{- if $marked }}{{ $keys = add $keys 1 }}{{ end -}}
-      {{- if and $marked $below }}{{ $many = true }}
-      {{- else if include "capstan.hasManyKeys" (list $child (or $marked $below)) }}{{ $many = true }}{{ end -}}
-    {{- end -}}
-    {{- if gt $keys 4 }}{{ $many = true }}{{ end -}}
-  {{- else if kindIs "slice" $value -}}
-    {{- range $value }}{{ if include "capstan.hasManyKeys" (list . $below) }}{{ $many = true }}{{ end }}{{ end -}}
-  {{- end -}}
-  {{- if $many }}true{{ end -}}
-{{- end -}}
-
-{{- define "capstan.differs" -}}
-{{- /* (list MARKED OBJECT): prints "true" if OBJECT differs from MARKED elsewhere than in keys and values with marks. A key with a mark may
-have become any other key, but none that the map has anyway. */ -}}
-  {{- $marked := first . -}}
-  {{- $object := last . -}}
-  {{- $differs := false -}}
-  {{- if deepEqual $marked $object -}}
-  {{- else if and (kindIs "string" $marked) (contains "capstan0mark0" $marked) -}}
-    {{- /* Numbers with more digits lose some. */ -}}
-    {{- if kindIs "float64" $object }}{{ $differs = or (gt $object 9007199254740992.0) (lt $object -9007199254740992.0) }}{{ end -}}
-  {{- else if and (kindIs "map" $marked) (kindIs "map" $object) -}}
-    {{- $expected := list -}}
-    {{- $found := list -}}
-    {{- range $key, $value := $marked -}}
-      {{- if contains "capstan0mark0" $key }}{{ $expected = append $expected $value }}
-      {{- else if not (hasKey $object $key) }}{{ $differs = true }}
-      {{- else if include "capstan.differs" (list $value (get $object $key)) }}{{ $differs = true }}{{ end -}}
-    {{- end -}}
-    {{- range $key, $value := $object -}}
-      {{- if eq $key "<<" }}{{ $differs = true }}
-      {{- else if not (hasKey $marked $key) }}{{ $found = append $found $value }}{{ end -}}
-    {{- end -}}
-    {{- if ne (len $expected) (len $found) }}{{ $differs = true }}{{ end -}}
-    {{- range $value := $expected -}}
-      {{- $matches := false -}}
-      {{- range $found }}{{ if not (include "capstan.differs" (list $value .)) }}{{ $matches = true }}{{ end }}{{ end -}}
-      {{- if not $matches }}{{ $differs = true }}{{ end -}}
-    {{- end -}}
-    {{- range $value := $found -}}
-      {{- $matches := false -}}
-      {{- range $expected }}{{ if not (include "capstan.differs" (list . $value)) }}{{ $matches = true }}{{ end }}{{ end -}}
-      {{- if not $matches }}{{ $differs = true }}{{ end -}}
-    {{- end -}}
-  {{- else if and (kindIs "slice" $marked) (kindIs "slice" $object) -}}
-    {{- if ne (len $marked) (len $object) }}{{ $differs = true }}
-    {{- else }}{{ range $i, $value := $marked }}{{ if include "capstan.differs" (list $value (index $object $i)) }}{{ $differs = true }}{{ end }}{{ end }}{{ end -}}
-  {{- else }}{{ $differs = true }}
-  {{- end -}}
-  {{- if $differs }}true{{ end -}}
 {{- end -}}
 
 {{- define "capstan.checkTexts" -}}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/expr"
 	"github.com/capstan-project/capstan/contract"
 )
 
@@ -103,7 +102,7 @@ func checkVariableImages(p *parsedBundle, report reporter) {
 		marked := bundle.Containers(w.doc.Marked())
 
 		for i, container := range w.containers {
-			if i >= len(marked) || !expr.IsMarked(bundle.NestedString(marked[i], "image")) {
+			if i >= len(marked) || !bundle.IsMarked(bundle.NestedString(marked[i], "image")) {
 				continue
 			}
 
@@ -116,7 +115,7 @@ func checkVariableImages(p *parsedBundle, report reporter) {
 func checkVariableNames(p *parsedBundle, report reporter) {
 	for i := range p.componentsFile.documents {
 		doc := &p.componentsFile.documents[i]
-		if expr.IsMarked(bundle.NestedString(doc.Marked(), "metadata", "name")) {
+		if bundle.IsMarked(bundle.NestedString(doc.Marked(), "metadata", "name")) {
 			report(p.componentsFile.at(doc), "has a name that depends on a variable")
 		}
 	}

@@ -14,8 +14,11 @@ import (
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
 	"golang.org/x/mod/semver"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
@@ -51,6 +54,19 @@ var _ = Describe("Every provider in the folder CENSUS", Ordered, func() {
 		cli = newCommandLine(w)
 		w.createOperatorDeployment(ctx)
 		w.start()
+
+		// Nodes of the bed have no storage; runtime-extension-nutanix claims some.
+		Expect(w.client.Create(ctx, &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "census"},
+			Spec: corev1.PersistentVolumeSpec{
+				AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Ti")},
+				PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+				PersistentVolumeSource: corev1.PersistentVolumeSource{
+					HostPath: &corev1.HostPathVolumeSource{Path: "/census"},
+				},
+			},
+		})).To(Succeed())
 
 		release, err := harness.Load(ctx, testproviders.Folder(GinkgoT()), harness.Wanted{Label: v1alpha2.CoreProviderName})
 		Expect(err).NotTo(HaveOccurred())

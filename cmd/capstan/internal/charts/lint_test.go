@@ -1,7 +1,6 @@
 package charts
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -138,7 +137,7 @@ func TestLintRendersNoTemplatesOfOthers(t *testing.T) {
 	g.Expect(out).To(HaveSuffix("2 warnings, 1 info\n"))
 }
 
-// TestNestedKeysEnd: what would take forever is refused at once.
+// TestNestedKeysEnd: keys with expressions below each other take no longer than others.
 func TestNestedKeysEnd(t *testing.T) {
 	g := NewWithT(t)
 	folder := filepath.Join(t.TempDir(), "infrastructure-nested", "v1.0.0")
@@ -154,14 +153,14 @@ func TestNestedKeysEnd(t *testing.T) {
 	}
 
 	for _, args := range [][]string{{"lint", folder}, {"build", folder, "--destination", t.TempDir()}} {
-		ended := make(chan string, 1)
+		ended := make(chan error, 1)
 
 		go func() {
-			out, _, err := run(t, args...)
-			ended <- fmt.Sprint(out, err)
+			_, _, err := run(t, args...)
+			ended <- err
 		}()
 
-		g.Eventually(ended, 5*time.Second).Should(Receive(ContainSubstring("more than 4 keys of a map")), "%v", args)
+		g.Eventually(ended, 5*time.Second).Should(Receive(BeNil()), "%v", args)
 	}
 }
 
