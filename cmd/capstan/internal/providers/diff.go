@@ -183,7 +183,6 @@ func (o *diffOptions) plan(
 	if err != nil {
 		return nil, nil, err
 	}
-	defer planner.Close()
 
 	preview, err := planner.Plan(ctx, p)
 	if err != nil {
@@ -217,7 +216,6 @@ func (o *diffOptions) planRollback(
 	if err != nil {
 		return nil, nil, err
 	}
-	defer planner.Close()
 
 	dropped, report, err := planner.DroppedByRevision(ctx, p, revision.ChartDigest)
 	if err != nil {
