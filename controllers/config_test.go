@@ -99,7 +99,7 @@ func TestPublishedFiles(t *testing.T) {
 	const (
 		configuration = "GITHUB_TOKEN: secret\nproviders: []\nimages: {all: {tag: v1}}\n"
 		public        = "images:\n  all:\n    tag: v1\nproviders: []\n"
-		credentials   = "providers: [{name: own, type: InfrastructureProvider, url: 'https://me:secret@example.com/latest/x'}]"
+		credentials   = "providers:\n- {name: own, type: InfrastructureProvider, url: 'https://me:secret@example.com/x'}\n"
 	)
 
 	for name, test := range map[string]struct{ flag, content, want string }{

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -18,11 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/catalog"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/transport"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
@@ -99,6 +102,7 @@ type Planner struct {
 	reader  *preview
 	cluster *Cluster
 	crds    *crds.Applier
+	options controllers.Options
 	// unknown are the variables of the operator's environment, which only the operator knows.
 	unknown []string
 }
@@ -123,7 +127,7 @@ func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (*Pl
 		return nil, err
 	}
 
-	p := &Planner{unknown: config.EnvironmentNames}
+	p := &Planner{options: options, unknown: config.EnvironmentNames}
 
 	return p, p.connect(c, options)
 }
@@ -313,6 +317,47 @@ func (p *Planner) Plan(ctx context.Context, provider v1alpha2.Provider) (*plan.P
 	return preview, fromHere(provider, err)
 }
 
+// PlanWithoutSecrets is Plan for users who may not read Secrets. Variables that a Secret or the operator's environment
+// can set have view.UnknownValue, and CRDs that the user may not read are left out.
+func (p *Planner) PlanWithoutSecrets(ctx context.Context, provider v1alpha2.Provider) (*plan.Preview, error) {
+	reader := *p.reader
+	reader.withoutSecrets = true
+	planner := controllers.NewPreviewPlanner(&reader, p.options)
+
+	request := plan.Request{Provider: provider, Scope: p.cluster.Client}
+
+	planned, err := planner.Plan(ctx, request)
+	if planned.Chart == nil {
+		return nil, fromHere(provider, err)
+	}
+
+	_, names, err := chartgen.RequiredVariables(planned.Chart.Chart)
+	if err != nil {
+		return nil, err
+	}
+
+	if _, hasSecret := provider.GetSpec().VariablesSecret(provider.GetNamespace()); !hasSecret {
+		names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(p.unknown, name) })
+	}
+
+	request.Provider = provider.DeepCopyObject().(v1alpha2.Provider)
+	variables := map[string]string{}
+
+	for _, name := range names {
+		variables[name] = view.UnknownValue(name)
+	}
+
+	maps.Copy(variables, provider.GetSpec().Variables)
+	request.Provider.GetSpec().Variables = variables
+
+	preview, err := planner.Preview(ctx, request, p.cluster.Releases, p.crds)
+	if preview != nil && apierrors.IsForbidden(err) {
+		return preview, nil
+	}
+
+	return preview, err
+}
+
 // withEnvironment returns the planner with the values that a provider was installed with of the variables that only the
 // operator knows.
 func (p *Planner) withEnvironment(ctx context.Context, provider v1alpha2.Provider) (*plan.Planner, error) {
@@ -346,8 +391,8 @@ func fromHere(provider v1alpha2.Provider, err error) error {
 		return err
 	}
 
-	return fmt.Errorf("%w; spec.fetchConfig.directory is a folder of the operator's Pod, which only the operator can read: "+
-		"what is known here is the installed version", err)
+	return fmt.Errorf("%w; spec.fetchConfig.directory is a folder of the operator's Pod, which only the operator can "+
+		"read: what is known here is the installed version", err)
 }
 
 // CheckCRDs checks whether a plan's changes of CRDs are safe for the objects in the cluster. The report is nil if no
@@ -355,6 +400,10 @@ func fromHere(provider v1alpha2.Provider, err error) error {
 func (p *Planner) CheckCRDs(
 	ctx context.Context, provider v1alpha2.Provider, planned *plan.Preview,
 ) (*trial.Report, error) {
+	if planned.CRDs == nil { // the user may not read them
+		return nil, nil
+	}
+
 	return p.crds.CheckChanges(ctx, planned.CRDs, trial.AllowedCRDs(provider.GetAnnotations(), planned.Version))
 }
 
