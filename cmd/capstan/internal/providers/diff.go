@@ -41,6 +41,7 @@ and with --baseline as well, how two revisions differ.
 
 Values of Secrets are not shown, nor those of variables from Secrets. CRDs that
 would change are only listed, with what would be unsafe for existing objects.
+What you may not read is left out, and named in a warning.
 
 The exit code is 1 for errors, and with --exit-code 2 if there are changes.`,
 		Example: `  capstan diff infrastructure-aws
