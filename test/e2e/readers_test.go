@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/harness"
 )
@@ -252,6 +253,26 @@ rules: [{apiGroups: [""], resources: [events], verbs: [create]}]
 		out, warnings = as(ctx, "editor", "permissions", "shown", "--service-account", "installer")
 		Expect(warnings).To(BeEmpty())
 		Expect(out).To(ContainSubstring("shown-manager"))
+
+		By("keeping the installed values of variables that only the operator knows")
+
+		config := &controllers.Config{}
+		Expect(config.Set(map[string]string{"variables-from-environment": "TINY_LEVEL"})).To(BeEmpty())
+		publisher := &controllers.Publisher{Client: w.client, Namespace: harness.OperatorNamespace, Config: config}
+		Expect(publisher.Publish(ctx)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { w.publishConfig(ctx, harness.OperatorNamespace) })
+
+		withoutLevel := tiny.resource()
+		withoutLevel.Spec.SecretName = "variables"
+		withoutLevel.SetGroupVersionKind(v1alpha2.InfrastructureProviderType.GroupVersionKind())
+
+		file := filepath.Join(GinkgoT().TempDir(), "shown.yaml")
+		Expect(os.WriteFile(file, must(yaml.Marshal(withoutLevel)), 0o600)).To(Succeed())
+
+		out, warnings = as(ctx, "editor", "diff", "-f", file)
+		Expect(out).To(Equal("infrastructure-shown: no changes\n"))
+		Expect(warnings).To(Equal("Warning: not known here, and left out: the operator's variables TINY_LEVEL where they are " +
+			"not installed yet\n"))
 
 		Expect(secretsReadBy("editor")).To(And(ContainElement(tiny.name), HaveEach(tiny.name)))
 		Expect(secretsReadBy("viewer")).NotTo(ContainElement(harness.OperatorNamespace))
