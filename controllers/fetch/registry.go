@@ -52,6 +52,7 @@ func NewRegistry(charts string, credentials transport.Credentials, ca []byte) (*
 	}
 
 	var err error
+
 	r.Client, err = oci.NewClient(transport.Options{Credentials: credentials, CA: ca})
 
 	return r, err

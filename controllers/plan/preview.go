@@ -23,8 +23,8 @@ type Preview struct {
 }
 
 // Preview plans what would be installed if the resource were applied as given, which may differ from
-// the resource in the cluster. The errors are those of Plan, CRDs and release.Engine.Render. With that of CRDs, the preview
-// has all but these.
+// the resource in the cluster. The errors are those of Plan, CRDs and release.Engine.Render. With that of CRDs, the
+// preview has all but these.
 func (p *Planner) Preview(
 	ctx context.Context, request Request, releases *release.Engine, applier *crds.Applier,
 ) (*Preview, error) {

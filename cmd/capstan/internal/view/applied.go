@@ -260,15 +260,17 @@ func counterpart(item any, index int, live []any) int {
 		return wanted["name"] != nil && wanted["name"] == current["name"]
 	}
 
-	if found := slices.IndexFunc(live, same); found >= 0 && !(index < len(live) && same(live[index])) {
-		return found
-	}
-
-	if index < len(live) {
+	has := index < len(live)
+	if has && same(live[index]) {
 		return index
 	}
 
-	return -1
+	found := slices.IndexFunc(live, same)
+	if found < 0 && has {
+		return index
+	}
+
+	return found
 }
 
 // fits reports whether a rendered text with unknown values can be a live value.
