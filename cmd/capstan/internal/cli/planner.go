@@ -343,8 +343,9 @@ func (p *Planner) PlanWithoutSecrets(ctx context.Context, provider v1alpha2.Prov
 	request.Provider = provider.DeepCopyObject().(v1alpha2.Provider)
 	variables := map[string]string{}
 
+	prefixes := chartgen.Prefixes(planned.Chart.Chart)
 	for _, name := range names {
-		variables[name] = view.UnknownValue(name)
+		variables[name] = prefixes[name] + view.UnknownValue(name)
 	}
 
 	maps.Copy(variables, provider.GetSpec().Variables)

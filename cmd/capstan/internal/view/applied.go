@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -52,10 +53,17 @@ func (r *Reader) CompareWithObjects(
 	for _, o := range live {
 		o = applied(o)
 
-		for _, record := range []*release.Record{installed, planned} {
-			if rendered := find(record.Objects, o); rendered != nil {
-				hide(rendered.Object, o.Object)
-			}
+		was, becomes := find(installed.Objects, o), find(planned.Objects, o)
+		if becomes != nil {
+			hide(becomes.Object, o.Object)
+		}
+
+		if was != nil {
+			hide(was.Object, o.Object)
+		}
+
+		if was != nil && becomes != nil {
+			settle(was.Object, o.Object, becomes.Object)
 		}
 
 		before.Objects = append(before.Objects, o)
@@ -228,6 +236,65 @@ func hide(rendered, live any) any {
 	return live
 }
 
+// settle adds to a live value what was rendered empty, which the API server leaves out, and removes its defaults in
+// references to fields, which have one owner as a whole. A rendered text with an unknown value that the live value has
+// not is unset, so it is removed from what is planned.
+func settle(was, live, planned any) {
+	switch was := was.(type) {
+	case map[string]any:
+		current, _ := live.(map[string]any)
+		next, _ := planned.(map[string]any)
+
+		if current != nil {
+			settleFields(was, current, next)
+		}
+	case []any:
+		current, _ := live.([]any)
+		next, _ := planned.([]any)
+
+		for i, item := range was {
+			at, then := counterpart(item, i, current), counterpart(item, i, next)
+			if at >= 0 && then >= 0 {
+				settle(item, current[at], next[then])
+			}
+		}
+	}
+}
+
+// settleFields is settle for the fields of a map.
+func settleFields(was, live, planned map[string]any) {
+	for name, child := range was {
+		if value, exists := live[name]; exists {
+			settle(child, value, planned[name])
+			continue
+		}
+
+		switch child := child.(type) {
+		case nil:
+			live[name] = nil
+		case string:
+			if child == "" {
+				live[name] = child
+			} else if unknownValue.MatchString(child) {
+				delete(planned, name)
+			}
+		case map[string]any:
+			settle(child, map[string]any{}, planned[name])
+
+			if rest, stays := planned[name].(map[string]any); stays && len(rest) == 0 {
+				delete(planned, name)
+			}
+		}
+	}
+
+	for _, name := range []string{"fieldRef", "resourceFieldRef"} {
+		rendered, _ := was[name].(map[string]any)
+		reference, _ := live[name].(map[string]any)
+
+		maps.DeleteFunc(reference, func(field string, _ any) bool { return rendered[field] == nil })
+	}
+}
+
 // keepQuantities replaces live quantities by rendered ones that are equal.
 func keepQuantities(rendered, live any) {
 	quantities, _ := rendered.(map[string]any)
@@ -288,6 +355,10 @@ func fits(rendered string, live any) bool {
 	if !isText {
 		encoded, _ := json.Marshal(live) // it comes from JSON
 		text = string(encoded)
+	}
+
+	if text == "" { // the variable is unset
+		return true
 	}
 
 	form, err := regexp.Compile("(?s)^" + strings.Join(parts, ".*") + "$")

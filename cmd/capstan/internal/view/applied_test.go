@@ -82,6 +82,9 @@ metadata:
                 .: {}
                 f:name: {}
                 f:args: {}
+                f:env:
+                  'k:{"name":"POD"}': {.: {}, f:name: {}, f:valueFrom: {f:fieldRef: {}}}
+                  'k:{"name":"EMPTY"}': {.: {}, f:name: {}, f:value: {}}
                 f:image: {}
                 f:resources: {}
                 f:ports: {'k:{"containerPort":8080,"protocol":"TCP"}': {.: {}, f:containerPort: {}}}
@@ -96,6 +99,9 @@ spec:
         image: aws:v1
         imagePullPolicy: Always
         args: [--level=info, "--token=s3cr3t-v4lue", --concurrency=7]
+        env:
+        - {name: POD, valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.name}}}
+        - {name: EMPTY}
         ports: [{containerPort: 8080, protocol: TCP}]
         resources: {limits: {memory: 1Gi}}
 `
@@ -103,7 +109,11 @@ spec:
 const renderedManager = `
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: manager, namespace: capa-system, labels: {provider: aws}}
+metadata:
+  name: manager
+  namespace: capa-system
+  labels: {provider: aws}
+  annotations: {role: arn(unknown ROLE)}
 spec:
   template:
     spec:
@@ -111,6 +121,9 @@ spec:
       - name: manager
         image: aws:v1
         args: [--level=info, "--token=(unknown TOKEN)", "--concurrency=(unknown N)"]
+        env:
+        - {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+        - {name: EMPTY, value: ""}
         ports: [{containerPort: 8080}]
         resources: {limits: {memory: 1024Mi}}
 `
