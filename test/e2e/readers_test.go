@@ -271,8 +271,8 @@ rules: [{apiGroups: [""], resources: [events], verbs: [create]}]
 
 		out, warnings = as(ctx, "editor", "diff", "-f", file)
 		Expect(out).To(Equal("infrastructure-shown: no changes\n"))
-		Expect(warnings).To(Equal("Warning: not known here, and left out: the operator's variables TINY_LEVEL where they are " +
-			"not installed yet\n"))
+		Expect(warnings).To(Equal("Warning: not known here, and left out: the operator's variables TINY_LEVEL where they " +
+			"are not installed yet\n"))
 
 		Expect(secretsReadBy("editor")).To(And(ContainElement(tiny.name), HaveEach(tiny.name)))
 		Expect(secretsReadBy("viewer")).NotTo(ContainElement(harness.OperatorNamespace))
