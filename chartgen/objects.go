@@ -293,6 +293,27 @@ func VariableUses(c *chart.Chart) map[string]int {
 	return uses
 }
 
+// Prefixes returns what the values of variables must begin with to be replaced as the objects of a chart ask for, by
+// the names of the variables.
+func Prefixes(c *chart.Chart) map[string]string {
+	var table []entry
+
+	// The table of a chart that Build returned can be read.
+	_ = json.Unmarshal(c.File(tableFile), &table)
+
+	prefixes := map[string]string{}
+
+	for _, e := range table {
+		for _, expression := range e.Expressions {
+			if expression.Prefix != "" {
+				prefixes[expression.Name] = expression.Prefix
+			}
+		}
+	}
+
+	return prefixes
+}
+
 // DeploymentUses returns how many Deployments of a chart have each name: there may be several, in other namespaces.
 func DeploymentUses(c *chart.Chart) map[string]int {
 	var table []entry

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/managers"
 	"github.com/capstan-project/capstan/controllers/watch"
@@ -83,7 +84,7 @@ func (c *Config) BindFlags(set *pflag.FlagSet) {
 	)
 	set.StringVar(
 		&o.ConfigFile,
-		"config",
+		configFlag,
 		fetch.DefaultConfigFile,
 		"Configuration file in clusterctl's format, with the keys providers and images. The default one is optional.",
 	)
@@ -143,28 +144,42 @@ func (c *Config) BindFlags(set *pflag.FlagSet) {
 	)
 }
 
+// configFlag is the flag of Options.ConfigFile.
+const configFlag = "config"
+
 // FileFlag is a flag whose value is the path of a file.
 type FileFlag struct {
 	Name string
 	Path *string
-	// Optional is the path of a file that may not exist; empty for none.
-	Optional string
 }
 
-// Files returns the flags whose values are paths of files.
+// Files returns the flags whose values are paths of files without secrets. All others are in that of --registry-config.
 func (c *Config) Files() []FileFlag {
 	return []FileFlag{
-		{Name: "registry-config", Path: &c.RegistryConfig},
 		{Name: "registry-ca", Path: &c.RegistryCA},
 		{Name: managers.CAFlag, Path: &c.Managers.CA},
 		{Name: fetch.VerifyKeysFlag, Path: &c.VerifyKeys},
-		{Name: "config", Path: &c.Options.ConfigFile, Optional: fetch.DefaultConfigFile},
+		{Name: configFlag, Path: &c.Options.ConfigFile},
 	}
 }
 
-// Load checks the flags, reads the files that they name, and returns the operator's settings. Those that are no flags
-// are left empty.
-func (c *Config) Load() (Options, error) {
+// Credentials returns those in the file of --registry-config; nil without one.
+func (c *Config) Credentials() (transport.Credentials, error) {
+	if c.RegistryConfig == "" {
+		return nil, nil
+	}
+
+	credentials, err := transport.DockerConfigFile(c.RegistryConfig)
+	if err != nil {
+		return nil, fmt.Errorf("--registry-config: %w", err)
+	}
+
+	return credentials, nil
+}
+
+// Load checks the flags, reads the files that they name, and returns the operator's settings, with credentials for
+// registries. Those that are no flags are left empty.
+func (c *Config) Load(read fetch.ReadFile, credentials transport.Credentials) (Options, error) {
 	options := c.Options
 
 	var err error
@@ -172,12 +187,20 @@ func (c *Config) Load() (Options, error) {
 		return options, err
 	}
 
-	if options.Registry, err = fetch.NewRegistry(c.ChartRepository, c.RegistryConfig, c.RegistryCA); err != nil {
+	var ca []byte
+	if c.RegistryCA != "" {
+		if ca, err = read(c.RegistryCA); err != nil {
+			return options, fmt.Errorf("--registry-ca: %w", err)
+		}
+	}
+
+	if options.Registry, err = fetch.NewRegistry(c.ChartRepository, credentials, ca); err != nil {
 		return options, err
 	}
 
-	options.Registry.VerifyKeys = c.VerifyKeys
-	options.Managers, err = c.Managers.Load()
+	options.Registry.VerifyKeys, options.Registry.Read = c.VerifyKeys, read
+	options.Catalog = fetch.CatalogFile(c.Options.ConfigFile)
+	options.Managers, err = c.Managers.Load(read)
 
 	return options, err
 }

@@ -45,8 +45,9 @@ type Options struct {
 	SourcePolicy fetch.Policy
 	// ClusterctlInventory makes the operator keep clusterctl's inventory.
 	ClusterctlInventory bool
-	// ConfigFile is a configuration in clusterctl's format, see fetch.ConfigFile.
+	// ConfigFile is the path of a configuration in clusterctl's format, and Catalog reads it.
 	ConfigFile string
+	Catalog    fetch.Catalog
 	// Metrics counts what happens; nil counts nothing.
 	Metrics *metrics.Recorder
 }

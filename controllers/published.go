@@ -1,9 +1,12 @@
 package controllers
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/catalog"
 )
 
 // PublishedName is the name of the ConfigMap, in the operator's namespace, in which the operator publishes what it is.
@@ -26,7 +30,11 @@ const (
 	publishedVersion     = "version"
 	publishedChartFormat = "chartFormat"
 	publishedFlags       = "flags"
+	publishedFiles       = "files"
 )
+
+// maxFiles limits the size of the files that are published: a ConfigMap may have 1 MiB.
+const maxFiles = 900 << 10
 
 // Published is what the operator publishes about itself, so that the command line computes what it would do.
 type Published struct {
@@ -34,6 +42,9 @@ type Published struct {
 	Version, ChartFormat string
 	// Flags are the values of all flags of its Config, by their names.
 	Flags map[string]string
+	// Files are the contents of the files that flags name, by their paths: of certificates, public keys, and the lists
+	// of providers and images in the configuration. Those that cannot be read are missing.
+	Files map[string]string
 }
 
 // ReadPublished returns what the operator in a namespace has published; nil if it has published nothing.
@@ -55,15 +66,18 @@ func ReadPublished(ctx context.Context, c client.Reader, namespace string) (*Pub
 	}
 
 	p := &Published{Version: configMap.Data[publishedVersion], ChartFormat: configMap.Data[publishedChartFormat]}
-	if err := yaml.Unmarshal([]byte(configMap.Data[publishedFlags]), &p.Flags); err != nil {
+	if err := errors.Join(
+		yaml.Unmarshal([]byte(configMap.Data[publishedFlags]), &p.Flags),
+		yaml.Unmarshal([]byte(configMap.Data[publishedFiles]), &p.Files),
+	); err != nil {
 		return nil, fmt.Errorf("read the operator's configuration: ConfigMap %s/%s: %w", namespace, PublishedName, err)
 	}
 
 	return p, nil
 }
 
-// publishRetry is how long a failed publication is waited for.
-const publishRetry = time.Minute
+// publishInterval is how often the files are read, and how long a failed publication is waited for.
+const publishInterval = time.Minute
 
 // Publisher publishes the operator's configuration once the operator is the leader.
 type Publisher struct {
@@ -74,40 +88,69 @@ type Publisher struct {
 	Config    *Config
 }
 
-// Start publishes the configuration, and repeats that until it succeeds.
+// Start publishes the configuration, and again when a file changes.
 func (p *Publisher) Start(ctx context.Context) error {
+	var last map[string]string
+
 	publish := func(ctx context.Context) (bool, error) {
-		err := p.Publish(ctx)
+		data, err := p.data()
+		if err == nil && maps.Equal(data, last) {
+			return false, nil
+		}
+
+		if err == nil {
+			err = p.publish(ctx, data)
+		}
+
 		if err != nil {
 			ctrl.Log.Error(err, "unable to publish the configuration; the command line will not know it",
 				"configMap", p.Namespace+"/"+PublishedName)
+
+			return false, nil
 		}
 
-		return err == nil, nil
+		last = data
+
+		return false, nil
 	}
 
-	_ = wait.PollUntilContextCancel(ctx, publishRetry, true, publish) // it ends with the operator at the latest
+	_ = wait.PollUntilContextCancel(ctx, publishInterval, true, publish) // it ends with the operator
 
 	return nil
 }
 
 // Publish publishes the configuration.
 func (p *Publisher) Publish(ctx context.Context) error {
-	flags, err := yaml.Marshal(p.Config.Values())
+	data, err := p.data()
 	if err != nil {
 		return err
 	}
 
-	data := map[string]string{
+	return p.publish(ctx, data)
+}
+
+// data returns what to publish.
+func (p *Publisher) data() (map[string]string, error) {
+	flags, err := yaml.Marshal(p.Config.Values())
+	if err != nil {
+		return nil, err
+	}
+
+	files, err := yaml.Marshal(p.Config.publicFiles())
+
+	return map[string]string{
 		publishedVersion:     p.Version,
 		publishedChartFormat: chartgen.Version,
 		publishedFlags:       string(flags),
-	}
+		publishedFiles:       string(files),
+	}, err
+}
 
-	// A restart usually changes nothing.
+func (p *Publisher) publish(ctx context.Context, data map[string]string) error {
 	published := &corev1.ConfigMap{}
 
-	err = p.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: PublishedName}, published)
+	// A restart usually changes nothing.
+	err := p.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: PublishedName}, published)
 	if err == nil && maps.Equal(published.Data, data) || client.IgnoreNotFound(err) != nil {
 		return err
 	}
@@ -115,4 +158,26 @@ func (p *Publisher) Publish(ctx context.Context) error {
 	configMap := applycorev1.ConfigMap(PublishedName, p.Namespace).WithData(data)
 
 	return p.Client.Apply(ctx, configMap, client.FieldOwner(v1alpha2.FieldOwner), client.ForceOwnership)
+}
+
+// publicFiles returns the contents of the files that flags name, by their paths, without what may be secret: private
+// keys, and variables of the configuration. What cannot be read is left out; Load has reported it.
+func (c *Config) publicFiles() map[string]string {
+	files, size := map[string]string{}, 0
+
+	for _, f := range c.Files() {
+		data, err := os.ReadFile(*f.Path)
+		if err == nil && f.Name == configFlag {
+			data, err = catalog.Public(data)
+		}
+
+		if err != nil || size+len(data) > maxFiles || bytes.Contains(data, []byte("PRIVATE KEY")) {
+			continue
+		}
+
+		size += len(data)
+		files[*f.Path] = string(data)
+	}
+
+	return files
 }

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"regexp"
@@ -85,6 +86,45 @@ func Parse(data []byte) (*Catalog, error) {
 	c.Entries, err = listEntries([]byte(providers))
 
 	return c, err
+}
+
+// Public returns the keys providers and images of a configuration in clusterctl's format, without its variables; nil if
+// it has neither. It returns an error if the configuration cannot be used, or if the URL of a provider holds
+// credentials.
+func Public(data []byte) ([]byte, error) {
+	known, err := Parse(data)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, e := range known.Entries {
+		if u, err := url.Parse(e.URL); err != nil || u.User != nil {
+			return nil, fmt.Errorf("providers: the URL of %s %s holds credentials", e.Type, e.Name)
+		}
+	}
+
+	var content map[string]any
+	if err := yamlv3.Unmarshal(data, &content); err != nil {
+		return nil, newParseError(err)
+	}
+
+	maps.DeleteFunc(content, func(key string, value any) bool {
+		return key != "providers" && key != "images" || value == nil
+	})
+
+	if len(content) == 0 {
+		return nil, nil
+	}
+
+	return yaml.Marshal(content)
+}
+
+// WithVariablesOf returns the catalog with the variables of another one instead of its own.
+func (c *Catalog) WithVariablesOf(other *Catalog) *Catalog {
+	with := *c
+	with.variables = other.variables
+
+	return &with
 }
 
 // errorLine matches the line number in a parser's error. The rest of the error may quote a credential.

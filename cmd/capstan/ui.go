@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/ui"
@@ -56,8 +57,13 @@ func (o *uiOptions) run(ctx context.Context, _ []string) error {
 	}
 
 	// This fails with a helpful message if the cluster cannot be used.
-	if _, err := cluster.Providers(ctx); err != nil {
+	_, warning, err := cluster.Visible(ctx)
+	if err != nil {
 		return err
+	}
+
+	if warning != "" {
+		o.Warnf("%s", warning)
 	}
 
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(int(o.port))))
@@ -86,5 +92,13 @@ func shownServer(config *rest.Config) string {
 // clusterReader reads what the page shows.
 type clusterReader struct {
 	*view.Reader
-	*cli.Cluster
+
+	cluster *cli.Cluster
+}
+
+// Providers lists the providers that the user may list.
+func (r clusterReader) Providers(ctx context.Context) ([]v1alpha2.Provider, error) {
+	found, _, err := r.cluster.Visible(ctx)
+
+	return found, err
 }

@@ -132,7 +132,12 @@ func run(f *flags) error {
 
 // options returns the settings of the controllers.
 func (f *flags) options() (controllers.Options, error) {
-	options, err := f.config.Load()
+	credentials, err := f.config.Credentials()
+	if err != nil {
+		return controllers.Options{}, err
+	}
+
+	options, err := f.config.Load(os.ReadFile, credentials)
 	if err != nil {
 		return options, err
 	}

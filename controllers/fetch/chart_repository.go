@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -65,7 +64,7 @@ func (r *Registry) CheckVerifyKeys() error {
 
 // chartPolicy returns what charts are verified with.
 func (r *Registry) chartPolicy() (signature.Policy, error) {
-	data, err := os.ReadFile(r.VerifyKeys)
+	data, err := r.Read(r.VerifyKeys)
 	if err != nil {
 		return signature.Policy{}, fmt.Errorf("--%s: %w", VerifyKeysFlag, err)
 	}

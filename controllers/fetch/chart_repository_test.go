@@ -28,7 +28,7 @@ func newChartRepository(t *testing.T) (*Registry, string) {
 	t.Cleanup(server.Stop)
 
 	address := "http://" + server.Address + "/charts"
-	registry, err := NewRegistry(address, "", "")
+	registry, err := NewRegistry(address, nil, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	return registry, address
@@ -44,10 +44,10 @@ func TestChartRepositoryKeys(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cosign.pem")
 	g.Expect(os.WriteFile(file, key.Public, 0o600)).To(Succeed())
 
-	registry.VerifyKeys = file
+	registry.VerifyKeys, registry.Read = file, os.ReadFile
 	g.Expect(registry.CheckVerifyKeys()).To(Succeed())
 
-	r := &Resolver{Readers: &access.Readers{}, Registry: registry, ConfigFile: DefaultConfigFile}
+	r := &Resolver{Readers: &access.Readers{}, Registry: registry, Catalog: CatalogFile(DefaultConfigFile)}
 	find := func(name string) (*source.Release, source.Version, error) {
 		from, err := r.Source(provider(name, v1alpha2.ProviderSpec{}))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -100,14 +100,14 @@ func TestCheckVerifyKeys(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	g.Expect((&Registry{}).CheckVerifyKeys()).To(Succeed())
-	g.Expect((&Registry{VerifyKeys: file("valid", string(key.Public))}).CheckVerifyKeys()).To(Succeed())
+	g.Expect((&Registry{VerifyKeys: file("valid", string(key.Public)), Read: os.ReadFile}).CheckVerifyKeys()).To(Succeed())
 
 	for message, path := range map[string]string{
 		"no such file":        filepath.Join(folder, "absent"),
 		"the file is empty":   file("empty", ""),
 		"is not a public key": file("invalid", "x"),
 	} {
-		g.Expect((&Registry{VerifyKeys: path}).CheckVerifyKeys()).To(MatchError(And(
+		g.Expect((&Registry{VerifyKeys: path, Read: os.ReadFile}).CheckVerifyKeys()).To(MatchError(And(
 			HavePrefix("--chart-repository-verify-keys: "), ContainSubstring(message),
 		)))
 	}
@@ -115,12 +115,12 @@ func TestCheckVerifyKeys(t *testing.T) {
 
 // The chart repository is the source of all providers, and nothing else is contacted unless that is allowed.
 func TestChartRepositoryIsTheOnlySource(t *testing.T) {
-	registry, err := NewRegistry("oci://registry.bank.example/capi/charts", "", "")
+	registry, err := NewRegistry("oci://registry.bank.example/capi/charts", nil, nil)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	resolver := func(flags ...string) *Resolver {
 		return &Resolver{
-			Readers: &access.Readers{}, Registry: registry, ConfigFile: DefaultConfigFile,
+			Readers: &access.Readers{}, Registry: registry, Catalog: CatalogFile(DefaultConfigFile),
 			Policy: newPolicy(t, flags...),
 		}
 	}
@@ -162,7 +162,7 @@ func TestMissingChart(t *testing.T) {
 	g := NewWithT(t)
 	registry, address := newChartRepository(t)
 
-	r := &Resolver{Readers: &access.Readers{}, Registry: registry, ConfigFile: DefaultConfigFile}
+	r := &Resolver{Readers: &access.Readers{}, Registry: registry, Catalog: CatalogFile(DefaultConfigFile)}
 	from, err := r.Source(provider("aws", v1alpha2.ProviderSpec{}))
 	g.Expect(err).NotTo(HaveOccurred())
 

@@ -91,7 +91,7 @@ func TestPolicy(t *testing.T) {
 			}
 
 			r := &Resolver{
-				Readers: &access.Readers{}, Registry: &Registry{}, ConfigFile: DefaultConfigFile,
+				Readers: &access.Readers{}, Registry: &Registry{}, Catalog: CatalogFile(DefaultConfigFile),
 				Policy: newPolicy(t, flags...),
 			}
 
@@ -165,7 +165,7 @@ providers:
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			r := &Resolver{
-				Readers: &access.Readers{}, Registry: &Registry{}, ConfigFile: config, Policy: newPolicy(t, c.flag),
+				Readers: &access.Readers{}, Registry: &Registry{}, Catalog: CatalogFile(config), Policy: newPolicy(t, c.flag),
 			}
 			name, _, _ := strings.Cut(name, ",")
 

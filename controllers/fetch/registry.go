@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/oci"
@@ -20,8 +19,9 @@ type Registry struct {
 	// Charts is the chart repository, in which resources without fetchConfig have their source; nil if there is none.
 	Charts *oci.Reference
 	// VerifyKeys is the path of a file with cosign's public keys, one of which must have signed each chart
-	// of the chart repository; empty if no signature is required. The file is read again for each use.
+	// of the chart repository; empty if no signature is required. Read reads it, again for each use.
 	VerifyKeys string
+	Read       ReadFile
 	// Client reads the chart repository.
 	Client *oci.Client
 	// Credentials are the operator's own; nil for none.
@@ -30,11 +30,13 @@ type Registry struct {
 	CA []byte
 }
 
-// NewRegistry returns the operator's access to registries from the values of its flags, which may
-// be empty: the chart repository, a docker configuration file, which is read again for each use,
-// and a file with certificates of authorities.
-func NewRegistry(charts, configFile, caFile string) (*Registry, error) {
-	r := &Registry{}
+// ReadFile reads a file that a flag names.
+type ReadFile func(path string) ([]byte, error)
+
+// NewRegistry returns the access to registries with credentials and the certificates of authorities, which may be nil,
+// and to the chart repository, which may be empty.
+func NewRegistry(charts string, credentials transport.Credentials, ca []byte) (*Registry, error) {
+	r := &Registry{Credentials: credentials, CA: ca}
 
 	if charts != "" {
 		ref, err := oci.ParseRepository(charts)
@@ -45,26 +47,13 @@ func NewRegistry(charts, configFile, caFile string) (*Registry, error) {
 		r.Charts = &ref
 	}
 
-	var err error
-
-	if caFile != "" {
-		if r.CA, err = os.ReadFile(caFile); err != nil {
-			return nil, fmt.Errorf("--registry-ca: %w", err)
-		}
-	}
-
-	if configFile != "" {
-		if r.Credentials, err = transport.DockerConfigFile(configFile); err != nil {
-			return nil, fmt.Errorf("--registry-config: %w", err)
-		}
-	}
-
-	credentials := r.Credentials
 	if r.Charts != nil {
 		credentials = withTLS(credentials, serverOf(*r.Charts))
 	}
 
-	r.Client, err = oci.NewClient(transport.Options{Credentials: credentials, CA: r.CA})
+	var err error
+
+	r.Client, err = oci.NewClient(transport.Options{Credentials: credentials, CA: ca})
 
 	return r, err
 }

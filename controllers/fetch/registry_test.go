@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers/access"
 )
 
@@ -34,7 +35,12 @@ func newRegistryResolver(t *testing.T) *Resolver {
 		t.Fatal(err)
 	}
 
-	registry, err := NewRegistry("", config, "")
+	credentials, err := transport.DockerConfigFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	registry, err := NewRegistry("", credentials, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,9 +63,9 @@ func newRegistryResolver(t *testing.T) *Resolver {
 	)
 
 	return &Resolver{
-		Readers:    &access.Readers{APIReader: reader},
-		Registry:   registry,
-		ConfigFile: DefaultConfigFile,
+		Readers:  &access.Readers{APIReader: reader},
+		Registry: registry,
+		Catalog:  CatalogFile(DefaultConfigFile),
 	}
 }
 
@@ -228,12 +234,6 @@ func TestUnusableRegistrySecrets(t *testing.T) {
 }
 
 func TestNewRegistry(t *testing.T) {
-	for message, flags := range map[string][3]string{
-		"--chart-repository": {"oci://registry.example.com/a:v1", "", ""},
-		"--registry-config":  {"", "/does/not/exist", ""},
-		"--registry-ca":      {"", "", "/does/not/exist"},
-	} {
-		_, err := NewRegistry(flags[0], flags[1], flags[2])
-		NewWithT(t).Expect(err).To(MatchError(HavePrefix(message)))
-	}
+	_, err := NewRegistry("oci://registry.example.com/a:v1", nil, nil)
+	NewWithT(t).Expect(err).To(MatchError(HavePrefix("--chart-repository")))
 }

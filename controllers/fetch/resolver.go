@@ -24,9 +24,8 @@ import (
 type Resolver struct {
 	// Readers read ConfigMaps, Secrets and ServiceAccounts.
 	Readers *access.Readers
-	// ConfigFile is the path of the operator's configuration, in clusterctl's format: a file, or a ConfigMap
-	// mounted as one. Only the file at DefaultConfigFile need not exist.
-	ConfigFile string
+	// Catalog reads the operator's configuration.
+	Catalog Catalog
 	// Registry is the operator's access to registries.
 	Registry *Registry
 	// Policy restricts sources; nil for no restriction.
@@ -35,22 +34,28 @@ type Resolver struct {
 	Seats map[v1alpha2.ProviderType]*seats.Seats
 }
 
+// Catalog reads the operator's configuration, in clusterctl's format.
+type Catalog func() (*catalog.Catalog, error)
+
 // DefaultConfigFile is the path of cluster-api-operator's configuration, which is also read if no
 // file is configured.
 const DefaultConfigFile = "/config/clusterctl.yaml"
 
-// catalog reads the operator's configuration.
-func (r *Resolver) catalog() (*catalog.Catalog, error) {
-	known, err := catalog.Load(r.ConfigFile)
-	if errors.Is(err, fs.ErrNotExist) && r.ConfigFile == DefaultConfigFile {
-		return catalog.Parse(nil)
-	}
+// CatalogFile returns what reads a file: a ConfigMap that is mounted as one may change. Only the file at
+// DefaultConfigFile need not exist.
+func CatalogFile(path string) Catalog {
+	return func() (*catalog.Catalog, error) {
+		known, err := catalog.Load(path)
+		if errors.Is(err, fs.ErrNotExist) && path == DefaultConfigFile {
+			return catalog.Parse(nil)
+		}
 
-	if err != nil {
-		return nil, fmt.Errorf("the operator's configuration: %w", err)
-	}
+		if err != nil {
+			return nil, fmt.Errorf("the operator's configuration: %w", err)
+		}
 
-	return known, nil
+		return known, nil
+	}
 }
 
 // ConfigError reports that spec.fetchConfig cannot be used.
@@ -165,7 +170,7 @@ func (r *Resolver) source(in *inputs) (*source.Source, error) {
 		return in.registrySource(identity)
 	}
 
-	known, err := r.catalog()
+	known, err := r.Catalog()
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +248,7 @@ func (r *Resolver) List(
 // ImageOverrides returns the image overrides of the operator's configuration, YAML in clusterctl's
 // format.
 func (r *Resolver) ImageOverrides() (string, error) {
-	known, err := r.catalog()
+	known, err := r.Catalog()
 	if err != nil {
 		return "", err
 	}

@@ -64,7 +64,7 @@ func origin(t *testing.T, r *Resolver, p v1alpha2.Provider) string {
 }
 
 func TestSource(t *testing.T) {
-	r := &Resolver{Readers: &access.Readers{}, Registry: &Registry{}, ConfigFile: DefaultConfigFile}
+	r := &Resolver{Readers: &access.Readers{}, Registry: &Registry{}, Catalog: CatalogFile(DefaultConfigFile)}
 
 	for name, c := range map[string]struct {
 		provider v1alpha2.Provider
@@ -149,9 +149,9 @@ func TestSource(t *testing.T) {
 func TestConfigFile(t *testing.T) {
 	g := NewWithT(t)
 	config := filepath.Join(t.TempDir(), "clusterctl.yaml")
-	r := &Resolver{Readers: &access.Readers{}, Registry: &Registry{}, ConfigFile: config}
+	r := &Resolver{Readers: &access.Readers{}, Registry: &Registry{}, Catalog: CatalogFile(config)}
 
-	_, err := r.catalog()
+	_, err := r.Catalog()
 	g.Expect(err).To(MatchError(ContainSubstring("the operator's configuration")))
 
 	for _, host := range []string{"one", "two"} {
@@ -165,7 +165,7 @@ func TestConfigFile(t *testing.T) {
 func TestImageOverrides(t *testing.T) {
 	g := NewWithT(t)
 	config := filepath.Join(t.TempDir(), "clusterctl.yaml")
-	r := &Resolver{Readers: &access.Readers{}, Registry: &Registry{}, ConfigFile: config}
+	r := &Resolver{Readers: &access.Readers{}, Registry: &Registry{}, Catalog: CatalogFile(config)}
 
 	_, err := r.ImageOverrides()
 	g.Expect(err).To(MatchError(ContainSubstring("the operator's configuration")))

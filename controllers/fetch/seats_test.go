@@ -25,7 +25,7 @@ func TestSeats(t *testing.T) {
 
 	kind := v1alpha2.InfrastructureProviderType
 	r := &Resolver{
-		Readers: &access.Readers{}, Registry: &Registry{}, ConfigFile: DefaultConfigFile,
+		Readers: &access.Readers{}, Registry: &Registry{}, Catalog: CatalogFile(DefaultConfigFile),
 		Policy: newPolicy(t, "--allowed-source-addresses=127.0.0.0/8", "--allow-http-sources"),
 		Seats:  map[v1alpha2.ProviderType]*seats.Seats{kind: seats.New(2)},
 	}

@@ -24,7 +24,7 @@ func load(t *testing.T, args ...string) (*Settings, error) {
 	f.BindFlags(set)
 	NewWithT(t).Expect(set.Parse(args)).To(Succeed())
 
-	return f.Load()
+	return f.Load(os.ReadFile)
 }
 
 // file writes a file and returns its path.

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
@@ -58,7 +57,7 @@ func (f *Flags) BindFlags(set *pflag.FlagSet) {
 const maxCA = 256 << 10
 
 // Load checks the flags, reads the file, and returns the settings; nil if no flag is set.
-func (f *Flags) Load() (*Settings, error) {
+func (f *Flags) Load(read func(path string) ([]byte, error)) (*Settings, error) {
 	s := &Settings{ImagePullSecrets: f.ImagePullSecrets, HighAvailability: f.HighAvailability}
 
 	for _, name := range f.ImagePullSecrets {
@@ -77,10 +76,16 @@ func (f *Flags) Load() (*Settings, error) {
 	s.Environment = f.environment()
 
 	if f.CA != "" {
-		var err error
-		if s.CA, err = readCA(f.CA); err != nil {
+		data, err := read(f.CA)
+		if err == nil {
+			err = checkCA(f.CA, data)
+		}
+
+		if err != nil {
 			return nil, fmt.Errorf("--%s: %w", CAFlag, err)
 		}
+
+		s.CA = string(data)
 	}
 
 	if len(s.ImagePullSecrets) == 0 && len(s.Environment) == 0 && s.CA == "" && !s.HighAvailability {
@@ -130,15 +135,10 @@ func (f *Flags) environment() []Variable {
 	return slices.DeleteFunc(all, func(v Variable) bool { return v.Value == "" })
 }
 
-// readCA returns the certificates in a file, and an error if it contains anything else.
-func readCA(file string) (string, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-
+// checkCA returns an error if the content of a file is anything else than certificates.
+func checkCA(file string, data []byte) error {
 	if len(data) > maxCA {
-		return "", fmt.Errorf("%s has %d bytes; at most %d are possible", file, len(data), maxCA)
+		return fmt.Errorf("%s has %d bytes; at most %d are possible", file, len(data), maxCA)
 	}
 
 	count := 0
@@ -150,19 +150,19 @@ func readCA(file string) (string, error) {
 		}
 
 		if block.Type != "CERTIFICATE" {
-			return "", fmt.Errorf("%s contains a %s; it may contain only certificates", file, strings.ToLower(block.Type))
+			return fmt.Errorf("%s contains a %s; it may contain only certificates", file, strings.ToLower(block.Type))
 		}
 
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			return "", fmt.Errorf("%s: certificate %d: %w", file, count+1, err)
+			return fmt.Errorf("%s: certificate %d: %w", file, count+1, err)
 		}
 	}
 
 	if count == 0 {
-		return "", fmt.Errorf("%s contains no certificates in PEM format", file)
+		return fmt.Errorf("%s contains no certificates in PEM format", file)
 	}
 
-	return string(data), nil
+	return nil
 }
 
 // Settings change the pods of all providers. Nil changes nothing.

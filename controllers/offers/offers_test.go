@@ -28,10 +28,10 @@ func newDocker(folder string) *v1alpha2.InfrastructureProvider {
 func newResolver(t *testing.T) *fetch.Resolver {
 	t.Helper()
 
-	registry, err := fetch.NewRegistry("", "", "")
+	registry, err := fetch.NewRegistry("", nil, nil)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	return &fetch.Resolver{Readers: &access.Readers{}, ConfigFile: fetch.DefaultConfigFile, Registry: registry}
+	return &fetch.Resolver{Readers: &access.Readers{}, Catalog: fetch.CatalogFile(fetch.DefaultConfigFile), Registry: registry}
 }
 
 func TestListHasContracts(t *testing.T) {

@@ -44,7 +44,7 @@ func readOnlyClient(objects ...client.Object) client.Client {
 }
 
 func newPlanner(c client.Client) *Planner {
-	registry, err := fetch.NewRegistry("", "", "")
+	registry, err := fetch.NewRegistry("", nil, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -55,9 +55,9 @@ func newPlanner(c client.Client) *Planner {
 		Cache:   c,
 		Readers: readers,
 		Sources: &fetch.Resolver{
-			Readers:    readers,
-			ConfigFile: fetch.DefaultConfigFile,
-			Registry:   registry,
+			Readers:  readers,
+			Catalog:  fetch.CatalogFile(fetch.DefaultConfigFile),
+			Registry: registry,
 		},
 		Charts: NewCharts(&store.Store{Client: c, Namespace: operatorNamespace}, c, nil),
 	}

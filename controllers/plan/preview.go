@@ -23,7 +23,8 @@ type Preview struct {
 }
 
 // Preview plans what would be installed if the resource were applied as given, which may differ from
-// the resource in the cluster. The errors are those of Plan, CRDs and release.Engine.Render.
+// the resource in the cluster. The errors are those of Plan, CRDs and release.Engine.Render. With that of CRDs, the
+// preview has all but these.
 func (p *Planner) Preview(
 	ctx context.Context, request Request, releases *release.Engine, applier *crds.Applier,
 ) (*Preview, error) {
@@ -39,7 +40,7 @@ func (p *Planner) Preview(
 
 	changes, err := p.CRDs(ctx, applier, request.Provider, planned.Applied)
 	if err != nil {
-		return nil, err
+		return &Preview{Plan: planned, Rendered: rendered}, err
 	}
 
 	preview := &Preview{Plan: planned, Rendered: rendered, CRDs: changes}

@@ -23,7 +23,7 @@ such as ~--kubeconfig~, ~--context~ and ~--as~, which are not listed.
 `
 
 // leastShared is how many commands have a common flag at least.
-const leastShared = 4
+const leastShared = 2
 
 // command is the help of a command without subcommands.
 type command struct {

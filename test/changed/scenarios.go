@@ -22,7 +22,7 @@ var groups = []group{
 	{"chartgen/source", []string{"sources", "registry", "catalog"}},
 	{"chartgen/store", []string{"requests", "registry"}},
 	{"chartgen/transport", []string{"sources", "registry"}},
-	{"cmd/", []string{"cli", "init", "ui", "browser", "audit", "airgap", "hub"}},
+	{"cmd/", []string{"cli", "readers", "init", "ui", "browser", "audit", "airgap", "hub"}},
 	{"cmd/operator", []string{"start", "leader"}},
 	{"contract/", []string{"audit"}},
 	{"controllers/access", []string{"access", "target"}},

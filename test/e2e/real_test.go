@@ -102,6 +102,18 @@ var _ = Describe("Real providers", Ordered, func() {
 		become(ctx, func(i int) string { return all[i].before })
 	})
 
+	It("have no differences for users who may not read Secrets", func(ctx SpecContext) {
+		w.createViewRole(ctx)
+		w.bind(ctx, "viewer", "", "ClusterRole", "view")
+
+		for _, p := range all {
+			Eventually(func() string {
+				out, failure, _ := cli.run(ctx, "diff", p.label, "--as", "viewer")
+				return out + failure
+			}).Should(HavePrefix(p.label+": no changes\nWarning: left out, because you may not read it: "), p.label)
+		}
+	})
+
 	It("are releases that helm lists as deployed", func(ctx SpecContext) {
 		releases := w.helm(ctx, "helm", "list", "-A")
 		Expect(releases).To(HaveLen(len(all)))

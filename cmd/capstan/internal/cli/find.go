@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,14 +22,65 @@ func (c *Cluster) Providers(ctx context.Context) ([]v1alpha2.Provider, error) {
 
 // ProvidersIn lists the provider resources in a namespace; an empty one means all.
 func (c *Cluster) ProvidersIn(ctx context.Context, namespace string) ([]v1alpha2.Provider, error) {
-	var all []v1alpha2.Provider
+	all, forbidden, err := c.list(ctx, namespace)
+	if err == nil && forbidden != nil {
+		err = forbidden
+	}
+
+	return all, err
+}
+
+// Visible is Providers without the kinds that the user may not list, which are named in a warning; empty for none.
+func (c *Cluster) Visible(ctx context.Context) (all []v1alpha2.Provider, warning string, err error) {
+	all, forbidden, err := c.list(ctx, c.Namespace)
+
+	switch {
+	case err != nil || forbidden == nil:
+		return all, "", err
+	case len(forbidden.kinds) == len(v1alpha2.ProviderTypes()):
+		return nil, "", forbidden
+	}
+
+	return all, "left out, because you may not list them: " + strings.Join(forbidden.kinds, ", "), nil
+}
+
+// forbiddenError means that the user may not list kinds of providers.
+type forbiddenError struct {
+	kinds []string
+	// err is the answer of the API server for the first one.
+	err error
+}
+
+func (e *forbiddenError) Error() string {
+	return fmt.Sprintf("list %s resources: %v", e.kinds[0], e.err)
+}
+
+// Unwrap returns the answer of the API server.
+func (e *forbiddenError) Unwrap() error { return e.err }
+
+// list lists the provider resources in a namespace that the user may list, and which are forbidden; nil for none.
+func (c *Cluster) list(ctx context.Context, namespace string) ([]v1alpha2.Provider, *forbiddenError, error) {
+	var (
+		all       []v1alpha2.Provider
+		forbidden *forbiddenError
+	)
 
 	for _, t := range v1alpha2.ProviderTypes() {
 		list := t.NewList()
 
 		err := c.Client.List(ctx, list, client.InNamespace(namespace))
+		if apierrors.IsForbidden(err) {
+			if forbidden == nil {
+				forbidden = &forbiddenError{err: err}
+			}
+
+			forbidden.kinds = append(forbidden.kinds, string(t))
+
+			continue
+		}
+
 		if meta.IsNoMatchError(err) {
-			return nil, fmt.Errorf(
+			return nil, nil, fmt.Errorf(
 				"the management cluster has no resource type %s; install Capstan there, "+
 					"or select another cluster with --kubeconfig or --context",
 				t,
@@ -36,7 +88,7 @@ func (c *Cluster) ProvidersIn(ctx context.Context, namespace string) ([]v1alpha2
 		}
 
 		if err != nil {
-			return nil, fmt.Errorf("list %s resources: %w", t, err)
+			return nil, nil, fmt.Errorf("list %s resources: %w", t, err)
 		}
 
 		items := list.GetItems() // by namespace, which tables do not show
@@ -45,7 +97,7 @@ func (c *Cluster) ProvidersIn(ctx context.Context, namespace string) ([]v1alpha2
 		all = append(all, items...)
 	}
 
-	return all, nil
+	return all, forbidden, nil
 }
 
 // ClusterOf identifies the cluster that a provider is installed into, as far as is known without asking it; empty for
@@ -78,12 +130,17 @@ func (c *Cluster) HasProviderKinds() (bool, error) {
 
 // Find returns the provider that an argument names.
 func (c *Cluster) Find(ctx context.Context, argument string) (v1alpha2.Provider, error) {
-	all, err := c.Providers(ctx)
+	all, forbidden, err := c.list(ctx, c.Namespace)
 	if err != nil {
 		return nil, err
 	}
 
-	return FindOne(all, argument)
+	found, err := FindOne(all, argument)
+	if err != nil && forbidden != nil { // it can be one of these
+		return nil, forbidden
+	}
+
+	return found, err
 }
 
 // FindAll returns the providers that the arguments name, each once, in the order of installation.

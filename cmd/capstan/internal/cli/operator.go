@@ -3,9 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
-	"path"
-	"path/filepath"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,9 +12,11 @@ import (
 	"github.com/capstan-project/capstan/controllers"
 )
 
-// OperatorConfig is how the operator is configured. The flags that name files hold local ones.
+// OperatorConfig is how the operator is configured, as far as it publishes that.
 type OperatorConfig struct {
 	controllers.Config
+	// Contents are those of the files that flags name, by their paths; nil if nothing is known of the operator.
+	Contents map[string]string
 	// Operator is the operator's version; empty if it is unknown.
 	Operator ProgramVersion
 	// Warnings describe settings that are not known, and keep their defaults.
@@ -73,19 +72,11 @@ func operatorLabelText() string {
 }
 
 // readOperatorConfig reads what the operator has published. It looks for the operator in a namespace; an empty one
-// means all. Files that the operator has from Secrets and ConfigMaps are copied into folder, unless they are given. The
-// error can be a *NoOperatorError or an *AmbiguousOperatorError.
-func readOperatorConfig(
-	ctx context.Context, c client.Reader, namespace, folder string, given controllers.Config,
-) (*OperatorConfig, error) {
+// means all. The error can be a *NoOperatorError or an *AmbiguousOperatorError.
+func readOperatorConfig(ctx context.Context, c client.Reader, namespace string) (*OperatorConfig, error) {
 	deployment, err := FindOperator(ctx, c, namespace)
 	if err != nil {
 		return nil, err
-	}
-
-	operator := operatorContainer(deployment)
-	if operator == nil {
-		return nil, fmt.Errorf("the Deployment %s/%s has no containers", deployment.Namespace, deployment.Name)
 	}
 
 	published, err := controllers.ReadPublished(ctx, c, deployment.Namespace)
@@ -116,43 +107,9 @@ func readOperatorConfig(
 
 	config.Options.Namespace = deployment.Namespace
 	config.Operator = OperatorVersion(deployment, published)
-	m := mounts{
-		reader: c, namespace: deployment.Namespace,
-		volumes: deployment.Spec.Template.Spec.Volumes, mounts: operator.VolumeMounts,
-	}
-	config.readEnvironment(ctx, &m, operator)
+	config.Contents = published.Files
 
-	return config, config.copyFiles(ctx, &m, folder, given)
-}
-
-// copyFiles copies the files that flags name into a folder, unless they are given. A warning names each that cannot be
-// read.
-func (c *OperatorConfig) copyFiles(ctx context.Context, m *mounts, folder string, given controllers.Config) error {
-	for i, f := range c.Files() {
-		if *f.Path == "" || *given.Files()[i].Path != "" {
-			continue
-		}
-
-		data, err := m.read(ctx, *f.Path)
-		if err != nil {
-			if *f.Path != f.Optional || !isNotMounted(err) {
-				c.Warnings = append(c.Warnings, fmt.Sprintf("the operator's --%s is left out: %s", f.Name, err))
-			}
-
-			*f.Path = f.Optional
-
-			continue
-		}
-
-		local := filepath.Join(folder, f.Name+path.Ext(*f.Path))
-		if err := os.WriteFile(local, data, 0o600); err != nil {
-			return err
-		}
-
-		*f.Path = local
-	}
-
-	return nil
+	return config, nil
 }
 
 // FindOperator returns the operator's Deployment, which it looks for in a namespace; an empty one means all. The
@@ -192,12 +149,4 @@ func operatorContainer(deployment *appsv1.Deployment) *corev1.Container {
 	}
 
 	return &containers[0]
-}
-
-// mounts are the files that a container has from volumes.
-type mounts struct {
-	reader    client.Reader
-	namespace string
-	volumes   []corev1.Volume
-	mounts    []corev1.VolumeMount
 }

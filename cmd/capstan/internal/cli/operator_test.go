@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,7 +12,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,15 +19,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/controllers"
-	"github.com/capstan-project/capstan/controllers/fetch"
 )
-
-// mount adds a volume to a Deployment.
-func mount(d *appsv1.Deployment, m corev1.VolumeMount, source corev1.VolumeSource) {
-	pod := &d.Spec.Template.Spec
-	pod.Containers[1].VolumeMounts = append(pod.Containers[1].VolumeMounts, m)
-	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: m.Name, VolumeSource: source})
-}
 
 // published returns the ConfigMap that an operator with flags publishes.
 func published(t *testing.T, namespace string, args ...string) *corev1.ConfigMap {
@@ -48,14 +43,10 @@ func published(t *testing.T, namespace string, args ...string) *corev1.ConfigMap
 	return configMap
 }
 
-func readOperator(t *testing.T, namespace string, objects ...client.Object) (*OperatorConfig, string, error) {
+func readOperator(t *testing.T, namespace string, objects ...client.Object) (*OperatorConfig, error) {
 	t.Helper()
 
-	folder := t.TempDir()
-	c, err := readOperatorConfig(
-		t.Context(), fake.NewClientBuilder().WithObjects(objects...).Build(), namespace, folder, controllers.Config{})
-
-	return c, folder, err
+	return readOperatorConfig(t.Context(), fake.NewClientBuilder().WithObjects(objects...).Build(), namespace)
 }
 
 func TestReadOperatorConfig(t *testing.T) {
@@ -63,7 +54,7 @@ func TestReadOperatorConfig(t *testing.T) {
 	flags := published(t, "capstan-system", "--concurrency=7", "--image-registry=mirror:5000",
 		"--chart-repository=oci://mirror:5000/charts", "--watch-namespaces=a,b", "--remote-interval=1h")
 
-	config, _, err := readOperator(t, "", operator("capstan-system"), flags)
+	config, err := readOperator(t, "", operator("capstan-system"), flags)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(config.Warnings).To(BeEmpty())
 	g.Expect(config.Operator).To(Equal(ProgramVersion{"v1.2.3", chartgen.Version}))
@@ -81,7 +72,7 @@ func TestReadUnpublishedConfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 
-			config, _, err := readOperator(t, "", append(objects, operator("capstan-system"))...)
+			config, err := readOperator(t, "", append(objects, operator("capstan-system"))...)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(config.Options.ClusterctlInventory).To(BeTrue(), "the default")
 			g.Expect(config.Warnings).To(ConsistOf(ContainSubstring(
@@ -96,7 +87,7 @@ func TestReadUnknownFlags(t *testing.T) {
 	flags := published(t, "capstan-system")
 	flags.Data["flags"] += "future-flag: \"true\"\nanother: \"1\"\n"
 
-	config, _, err := readOperator(t, "", operator("capstan-system"), flags)
+	config, err := readOperator(t, "", operator("capstan-system"), flags)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(config.Warnings).To(ConsistOf("the operator has flags that this program does not know and leaves out: " +
 		"--another, --future-flag; use a program of the operator's version"))
@@ -105,11 +96,11 @@ func TestReadUnknownFlags(t *testing.T) {
 func TestReadWithoutOperator(t *testing.T) {
 	g := NewWithT(t)
 
-	_, _, err := readOperator(t, "")
+	_, err := readOperator(t, "")
 	g.Expect(err).To(BeAssignableToTypeOf(&NoOperatorError{}))
 	g.Expect(err).To(MatchError("there is no Deployment with the label app.kubernetes.io/name=capstan in the cluster"))
 
-	_, _, err = readOperator(t, "elsewhere", operator("capstan-system"))
+	_, err = readOperator(t, "elsewhere", operator("capstan-system"))
 	g.Expect(err).To(MatchError("there is no Deployment with the label app.kubernetes.io/name=capstan in namespace " +
 		"elsewhere"))
 }
@@ -118,100 +109,113 @@ func TestReadSeveralOperators(t *testing.T) {
 	g := NewWithT(t)
 	one, two := operator("one"), operator("two")
 
-	_, _, err := readOperator(t, "", one, two)
+	_, err := readOperator(t, "", one, two)
 	g.Expect(err).To(BeAssignableToTypeOf(&AmbiguousOperatorError{}))
 	g.Expect(err).To(MatchError("several Deployments have the label app.kubernetes.io/name=capstan: one/capstan, " +
 		"two/capstan"))
 
-	config, _, err := readOperator(t, "two", one, two,
+	config, err := readOperator(t, "two", one, two,
 		published(t, "one", "--image-registry=first"), published(t, "two", "--image-registry=second"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(config.Options.ImageRegistry).To(Equal("second"))
 }
 
+// write writes a file and returns its path.
+func write(t *testing.T, content string) string {
+	t.Helper()
+
+	path := filepath.Join(t.TempDir(), "file")
+	NewWithT(t).Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+
+	return path
+}
+
+// Published files are read as the operator reads them; others are left out, and named in one line.
 func TestReadFiles(t *testing.T) {
 	g := NewWithT(t)
-	d := operator("capstan-system")
-	flags := published(
-		t,
-		"capstan-system",
-		"--registry-config=/etc/registry/config.json",
-		"--registry-ca=/etc/ca.crt",
-		"--manager-ca=/etc/ca.crt",
-		"--manager-image-pull-secrets=one,two",
-		"--manager-https-proxy=http://proxy:3128",
-	)
+	images := write(t, "images: {all: {tag: v1}}")
+	keys := write(t, "key")
+	flags := published(t, "capstan-system", "--chart-repository-verify-keys="+keys, "--config="+images,
+		"--manager-ca=/etc/absent.crt", "--registry-ca=/etc/absent.crt", "--registry-config=/etc/config.json",
+		"--variables-from-environment=TOKEN,OTHER")
 
-	mount(d, corev1.VolumeMount{Name: "login", MountPath: "/etc/registry/"}, corev1.VolumeSource{
-		Secret: &corev1.SecretVolumeSource{
-			SecretName: "login",
-			Items:      []corev1.KeyToPath{{Key: corev1.DockerConfigJsonKey, Path: "config.json"}},
-		},
-	})
-	mount(d, corev1.VolumeMount{Name: "ca", MountPath: "/etc/ca.crt", SubPath: "ca.crt"}, corev1.VolumeSource{
-		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "ca"}},
-	})
-	mount(d, corev1.VolumeMount{Name: "config", MountPath: "/config"}, corev1.VolumeSource{
-		Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
-			ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "clusterctl"}},
-		}}},
-	})
+	g.Expect(os.Remove(keys)).To(Succeed(), "it is in the operator's Pod")
+	g.Expect(os.Remove(images)).To(Succeed())
 
-	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "capstan-system", Name: name} }
-	config, folder, err := readOperator(
-		t,
-		"",
-		d,
-		flags,
-		&corev1.Secret{ObjectMeta: meta("login"), Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte("{}")}},
-		&corev1.ConfigMap{ObjectMeta: meta("ca"), Data: map[string]string{"ca.crt": "certificate"}},
-		&corev1.ConfigMap{ObjectMeta: meta("clusterctl"), Data: map[string]string{"clusterctl.yaml": "providers: []"}},
-	)
+	given, options, cluster, warnings := planner(t, nil, operator("capstan-system"), flags)
+	p, err := given.Planner(t.Context(), options, cluster)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(config.Warnings).To(BeEmpty())
-	g.Expect(config.Managers.ImagePullSecrets).To(Equal([]string{"one", "two"}))
-	g.Expect(config.Managers.HTTPSProxy).To(Equal("http://proxy:3128"))
+	g.Expect(warnings()).To(Equal("Warning: not known here, and left out: the operator's --registry-ca, " +
+		"--manager-ca, variables TOKEN, OTHER where they are not installed yet\n"))
+	g.Expect(p.planner.Sources.Registry.Read(keys)).To(BeEquivalentTo("key"))
+	g.Expect(p.planner.Sources.ImageOverrides()).To(Equal("all:\n  tag: v1\n"))
+}
 
-	for file, content := range map[string]string{
-		config.RegistryConfig:     "{}",
-		config.RegistryCA:         "certificate",
-		config.Managers.CA:        "certificate",
-		config.Options.ConfigFile: "providers: []",
-	} {
-		g.Expect(filepath.Dir(file)).To(Equal(folder))
-		g.Expect(os.ReadFile(file)).To(BeEquivalentTo(content))
+// TestGivenFiles: nothing is missing of the operator's files if flags replace them.
+func TestGivenFiles(t *testing.T) {
+	g := NewWithT(t)
+	flags := published(t, "capstan-system", "--registry-ca=/etc/absent.crt", "--config=/etc/absent.yaml")
+	server := httptest.NewTLSServer(nil)
+	t.Cleanup(server.Close)
+
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	given, options, cluster, warnings := planner(t, []string{
+		"--registry-ca", write(t, string(ca)), "--config", write(t, "images: {all: {tag: mine}}"),
+	}, operator("capstan-system"), flags)
+
+	p, err := given.Planner(t.Context(), options, cluster)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(warnings()).To(BeEmpty())
+	g.Expect(p.planner.Sources.Registry.CA).To(Equal(ca))
+	g.Expect(p.planner.Sources.ImageOverrides()).To(Equal("all:\n  tag: mine\n"))
+}
+
+// Credentials are those of the user: docker's, and tokens of clusterctl's configuration. The providers and images of
+// that count only if nothing is known of the operator.
+func TestUsersCredentials(t *testing.T) {
+	const host = "registry.example.com"
+
+	login := func(user string) string {
+		return fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, host, base64.StdEncoding.EncodeToString([]byte(user+":pw")))
 	}
-}
+	docker, home := t.TempDir(), t.TempDir()
+	t.Setenv("DOCKER_CONFIG", docker)
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CONFIG_HOME", home)
+	NewWithT(t).Expect(os.WriteFile(filepath.Join(docker, "config.json"), []byte(login("docker")), 0o600)).To(Succeed())
+	NewWithT(t).Expect(os.Mkdir(filepath.Join(home, "cluster-api"), 0o700)).To(Succeed())
+	NewWithT(t).Expect(os.WriteFile(filepath.Join(home, "cluster-api", "clusterctl.yaml"),
+		[]byte("MY_TOKEN: mine\nimages: {all: {tag: mine}}"), 0o600)).To(Succeed())
 
-func TestReadMissingFiles(t *testing.T) {
-	g := NewWithT(t)
-	d := operator("capstan-system")
-	flags := published(t, "capstan-system", "--registry-config=/etc/registry/config.json", "--registry-ca=/etc/ca.crt")
+	for name, test := range map[string]struct {
+		args         []string
+		flags        *corev1.ConfigMap
+		user, images string
+	}{
+		"docker's": {nil, published(t, "capstan-system", "--registry-config=/etc/config.json"), "docker", ""},
+		"given":    {[]string{"--registry-config", write(t, login("given"))}, published(t, "capstan-system"), "given", ""},
+		"nothing is known of the operator": {
+			nil, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "capstan-system", Name: "other"}}, "docker",
+			"all:\n  tag: mine\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			given, options, cluster, _ := planner(t, test.args, operator("capstan-system"), test.flags)
 
-	mount(d, corev1.VolumeMount{Name: "login", MountPath: "/etc/registry"}, corev1.VolumeSource{
-		Secret: &corev1.SecretVolumeSource{SecretName: "login"},
-	})
+			p, err := given.Planner(t.Context(), options, cluster)
+			g.Expect(err).NotTo(HaveOccurred())
 
-	config, _, err := readOperator(t, "", d, flags)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(config.RegistryConfig).To(BeEmpty())
-	g.Expect(config.RegistryCA).To(BeEmpty())
-	g.Expect(config.Options.ConfigFile).To(Equal(fetch.DefaultConfigFile), "it is optional")
-	g.Expect(config.Warnings).To(ConsistOf(
-		And(HavePrefix("the operator's --registry-config is left out: "), ContainSubstring(`"login" not found`)),
-		"the operator's --registry-ca is left out: the file /etc/ca.crt is in no Secret or ConfigMap that the operator "+
-			"mounts",
-	))
-}
+			found, err := p.planner.Sources.Registry.Credentials(t.Context(), host)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(found.Username).To(Equal(test.user))
+			g.Expect(p.planner.Sources.ImageOverrides()).To(Equal(test.images))
 
-// TestGivenFilesAreNotRead: nothing is missing of the operator's files if flags replace them.
-func TestGivenFilesAreNotRead(t *testing.T) {
-	g := NewWithT(t)
-	flags := published(t, "capstan-system", "--registry-config=/etc/registry/config.json", "--registry-ca=/etc/ca.crt")
-	c := fake.NewClientBuilder().WithObjects(operator("capstan-system"), flags).Build()
-	given := controllers.Config{RegistryConfig: "mine.json", RegistryCA: "mine.crt"}
+			known, err := p.planner.Sources.Catalog()
+			g.Expect(err).NotTo(HaveOccurred())
 
-	config, err := readOperatorConfig(t.Context(), c, "", t.TempDir(), given)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(config.Warnings).To(BeEmpty())
+			token, _ := known.Variable("MY_TOKEN")
+			g.Expect(token).To(Equal("mine"))
+		})
+	}
 }

@@ -4,7 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,10 +19,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/catalog"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/oci"
+	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/chartgen/transport"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
+	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -58,7 +69,7 @@ func AddPlannerFlags(flags *pflag.FlagSet) *PlannerFlags {
 		&f.config.RegistryConfig,
 		"registry-config",
 		"",
-		"File with credentials for registries, as written by docker login. Default: the operator's.",
+		"File with credentials for registries, as written by docker login. Default: docker's own.",
 	)
 	flags.StringVar(
 		&f.config.RegistryCA,
@@ -91,34 +102,23 @@ type Planner struct {
 	reader  *preview
 	cluster *Cluster
 	crds    *crds.Applier
-	folder  string
+	options controllers.Options
+	// unknown are the variables of the operator's environment, which only the operator knows.
+	unknown []string
 }
 
-// Planner returns a planner for a cluster. Close must be called after use.
-func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (_ *Planner, err error) {
-	folder, err := os.MkdirTemp("", "capstan-")
+// Planner returns a planner for a cluster.
+func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (*Planner, error) {
+	config, err := f.operatorConfig(ctx, o, c)
 	if err != nil {
 		return nil, err
 	}
 
-	p := &Planner{folder: folder}
-
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, p.Close())
-		}
-	}()
-
-	config, err := f.operatorConfig(ctx, o, c, folder)
-	if err != nil {
-		return nil, err
-	}
-
-	for _, warning := range o.version().Differences(config.Operator) {
+	for _, warning := range slices.Concat(config.Warnings, o.version().Differences(config.Operator)) {
 		o.Warnf("%s", warning)
 	}
 
-	options, err := config.Load()
+	options, err := f.options(config)
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +126,8 @@ func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (_ *
 	if err := options.SourcePolicy.Parse(c.Config.Host); err != nil {
 		return nil, err
 	}
+
+	p := &Planner{options: options, unknown: config.EnvironmentNames}
 
 	return p, p.connect(c, options)
 }
@@ -173,13 +175,8 @@ func (p *Planner) connect(c *Cluster, options controllers.Options) error {
 // operatorConfig returns the operator's configuration, with the values of flags taking precedence.
 // It uses the defaults, and warns, if the user may not read it or there is no single operator in the
 // cluster.
-func (f *PlannerFlags) operatorConfig(
-	ctx context.Context,
-	o *Options,
-	c *Cluster,
-	folder string,
-) (*OperatorConfig, error) {
-	config, err := readOperatorConfig(ctx, c.Client, f.operatorNamespace, folder, f.config)
+func (f *PlannerFlags) operatorConfig(ctx context.Context, o *Options, c *Cluster) (*OperatorConfig, error) {
+	config, err := readOperatorConfig(ctx, c.Client, f.operatorNamespace)
 
 	missing := errors.As(err, new(*NoOperatorError))
 	ambiguous := errors.As(err, new(*AmbiguousOperatorError))
@@ -187,7 +184,7 @@ func (f *PlannerFlags) operatorConfig(
 
 	switch {
 	case missing && f.newOperator != nil:
-		return f.newOperator, nil
+		config = f.newOperator
 	case missing || ambiguous || forbidden:
 		o.Warnf(
 			"the operator's configuration is unknown, so its defaults are used: %s; "+
@@ -202,31 +199,201 @@ func (f *PlannerFlags) operatorConfig(
 		return nil, err
 	}
 
-	for _, setting := range []struct{ value, flag *string }{
-		{&config.Options.ImageRegistry, &f.config.Options.ImageRegistry},
-		{&config.ChartRepository, &f.config.ChartRepository},
-		{&config.RegistryConfig, &f.config.RegistryConfig},
-		{&config.RegistryCA, &f.config.RegistryCA},
-		{&config.Options.ConfigFile, &f.config.Options.ConfigFile},
-	} {
-		*setting.value = cmp.Or(*setting.flag, *setting.value)
-	}
-
-	for _, warning := range config.Warnings {
-		o.Warnf("%s", warning)
-	}
+	config.Options.ImageRegistry = cmp.Or(f.config.Options.ImageRegistry, config.Options.ImageRegistry)
+	config.ChartRepository = cmp.Or(f.config.ChartRepository, config.ChartRepository)
+	config.leaveOut(f.config.Files())
 
 	return config, nil
 }
 
-// Close removes temporary files.
-func (p *Planner) Close() error { return os.RemoveAll(p.folder) }
+// leaveOut replaces the operator's files by those that flags give, and leaves out those that are not published. A
+// warning names what is left out.
+func (c *OperatorConfig) leaveOut(given []controllers.FileFlag) {
+	var unknown []string
+
+	for i, f := range c.Files() {
+		_, published := c.Contents[*f.Path]
+
+		switch {
+		case *given[i].Path != "":
+			delete(c.Contents, *given[i].Path)
+			*f.Path = *given[i].Path
+		case !published && *f.Path != "" && *f.Path != fetch.DefaultConfigFile:
+			unknown = append(unknown, "--"+f.Name)
+			*f.Path = ""
+		}
+	}
+
+	if len(c.EnvironmentNames) > 0 {
+		unknown = append(unknown, "variables "+strings.Join(c.EnvironmentNames, ", ")+" where they are not installed yet")
+	}
+
+	if len(unknown) > 0 {
+		c.Warnings = append(c.Warnings, "not known here, and left out: the operator's "+strings.Join(unknown, ", "))
+	}
+}
+
+// options returns the operator's settings, with what the user may read instead of the operator: credentials for
+// registries, and tokens of clusterctl's configuration and the environment.
+func (f *PlannerFlags) options(config *OperatorConfig) (controllers.Options, error) {
+	credentials, err := f.credentials()
+	if err != nil {
+		return controllers.Options{}, err
+	}
+
+	read := func(path string) ([]byte, error) {
+		if content, published := config.Contents[path]; published {
+			return []byte(content), nil
+		}
+
+		return os.ReadFile(path)
+	}
+
+	options, err := config.Load(read, credentials)
+	if err != nil {
+		return options, err
+	}
+
+	known, err := f.catalog(config)
+	options.Catalog = func() (*catalog.Catalog, error) { return known, nil }
+
+	return options, err
+}
+
+// credentials returns the user's credentials for registries.
+func (f *PlannerFlags) credentials() (transport.Credentials, error) {
+	if f.config.RegistryConfig != "" {
+		return f.config.Credentials()
+	}
+
+	return transport.UserDockerConfig()
+}
+
+// Registries returns a client for registries with the user's credentials.
+func (f *PlannerFlags) Registries() (*oci.Client, error) {
+	credentials, err := f.credentials()
+	if err != nil {
+		return nil, err
+	}
+
+	options := transport.Options{Credentials: credentials}
+
+	if f.config.RegistryCA != "" {
+		if options.CA, err = os.ReadFile(f.config.RegistryCA); err != nil {
+			return nil, fmt.Errorf("--registry-ca: %w", err)
+		}
+	}
+
+	return oci.NewClient(options)
+}
+
+// catalog returns the providers and images that the operator is configured with, unless a flag names a file with
+// others or nothing is known of the operator.
+func (f *PlannerFlags) catalog(config *OperatorConfig) (*catalog.Catalog, error) {
+	own, err := catalog.LoadUser(f.config.Options.ConfigFile)
+	if err != nil || f.config.Options.ConfigFile != "" || config.Contents == nil {
+		return own, err
+	}
+
+	operators, err := catalog.Parse([]byte(config.Contents[config.Options.ConfigFile]))
+	if err != nil {
+		return nil, fmt.Errorf("the operator's configuration: %w", err)
+	}
+
+	return operators.WithVariablesOf(own), nil
+}
 
 // Plan computes what would be installed if the provider's resource were applied as given.
 func (p *Planner) Plan(ctx context.Context, provider v1alpha2.Provider) (*plan.Preview, error) {
+	planner, err := p.withEnvironment(ctx, provider)
+	if err != nil {
+		return nil, err
+	}
+
 	request := plan.Request{Provider: provider, Scope: p.cluster.Client}
 
-	return p.planner.Preview(ctx, request, p.cluster.Releases, p.crds)
+	preview, err := planner.Preview(ctx, request, p.cluster.Releases, p.crds)
+
+	return preview, fromHere(provider, err)
+}
+
+// PlanWithoutSecrets is Plan for users who may not read Secrets. Variables that a Secret or the operator's environment
+// can set have view.UnknownValue, and CRDs that the user may not read are left out.
+func (p *Planner) PlanWithoutSecrets(ctx context.Context, provider v1alpha2.Provider) (*plan.Preview, error) {
+	reader := *p.reader
+	reader.withoutSecrets = true
+	planner := controllers.NewPreviewPlanner(&reader, p.options)
+
+	request := plan.Request{Provider: provider, Scope: p.cluster.Client}
+
+	planned, err := planner.Plan(ctx, request)
+	if planned.Chart == nil {
+		return nil, fromHere(provider, err)
+	}
+
+	_, names, err := chartgen.RequiredVariables(planned.Chart.Chart)
+	if err != nil {
+		return nil, err
+	}
+
+	if _, hasSecret := provider.GetSpec().VariablesSecret(provider.GetNamespace()); !hasSecret {
+		names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(p.unknown, name) })
+	}
+
+	request.Provider = provider.DeepCopyObject().(v1alpha2.Provider)
+	variables := map[string]string{}
+
+	prefixes := chartgen.Prefixes(planned.Chart.Chart)
+	for _, name := range names {
+		variables[name] = prefixes[name] + view.UnknownValue(name)
+	}
+
+	maps.Copy(variables, provider.GetSpec().Variables)
+	request.Provider.GetSpec().Variables = variables
+
+	preview, err := planner.Preview(ctx, request, p.cluster.Releases, p.crds)
+	if preview != nil && apierrors.IsForbidden(err) {
+		return preview, nil
+	}
+
+	return preview, err
+}
+
+// withEnvironment returns the planner with the values that a provider was installed with of the variables that only the
+// operator knows.
+func (p *Planner) withEnvironment(ctx context.Context, provider v1alpha2.Provider) (*plan.Planner, error) {
+	if len(p.unknown) == 0 {
+		return p.planner, nil
+	}
+
+	installed, _, err := p.cluster.Installed(ctx, provider)
+	if err != nil {
+		return nil, err
+	}
+
+	planner := *p.planner
+	planner.Environment = plan.Environment{}
+
+	variables, _ := installed.Values["variables"].(map[string]any)
+
+	for _, name := range p.unknown {
+		if value, set := variables[name]; set {
+			planner.Environment[name] = fmt.Sprint(value)
+		}
+	}
+
+	return &planner, nil
+}
+
+// fromHere explains an error of a source that only the operator can read.
+func fromHere(provider v1alpha2.Provider, err error) error {
+	config := provider.GetSpec().FetchConfig
+	if config == nil || config.Directory == "" || !source.IsNotFound(err) {
+		return err
+	}
+
+	return fmt.Errorf("%w; spec.fetchConfig.directory is a folder of the operator's Pod, which only the operator can "+
+		"read: what is known here is the installed version", err)
 }
 
 // CheckCRDs checks whether a plan's changes of CRDs are safe for the objects in the cluster. The report is nil if no
@@ -234,6 +401,10 @@ func (p *Planner) Plan(ctx context.Context, provider v1alpha2.Provider) (*plan.P
 func (p *Planner) CheckCRDs(
 	ctx context.Context, provider v1alpha2.Provider, planned *plan.Preview,
 ) (*trial.Report, error) {
+	if planned.CRDs == nil { // the user may not read them
+		return nil, nil
+	}
+
 	return p.crds.CheckChanges(ctx, planned.CRDs, trial.AllowedCRDs(provider.GetAnnotations(), planned.Version))
 }
 
@@ -284,7 +455,7 @@ func (p *Planner) dropped(
 func (p *Planner) Chart(ctx context.Context, provider v1alpha2.Provider) (*plan.Chart, error) {
 	planned, err := p.planner.Plan(ctx, plan.Request{Provider: provider, Scope: p.cluster.Client})
 
-	return planned.Chart, err
+	return planned.Chart, fromHere(provider, err)
 }
 
 // Assume makes the planner choose versions as if a provider was installed that has the contract.
@@ -294,5 +465,7 @@ func (p *Planner) Assume(provider v1alpha2.Provider, contract string) {
 
 // Versions lists the versions that a provider's source offers, newest first.
 func (p *Planner) Versions(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.AvailableUpgrade, error) {
-	return offers.List(ctx, p.planner.Sources, provider)
+	versions, err := offers.List(ctx, p.planner.Sources, provider)
+
+	return versions, fromHere(provider, err)
 }

@@ -73,7 +73,6 @@ func TestPlannerVersionsWithoutFetchConfig(t *testing.T) {
 
 	p, err := flags.Planner(t.Context(), options, cluster)
 	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { g.Expect(p.Close()).To(Succeed()) })
 	g.Expect(warnings()).To(BeEmpty())
 
 	docker := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "docker", Namespace: "default"}}
@@ -121,7 +120,7 @@ func TestPlannerConfiguration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			given, options, cluster, warnings := planner(t, c.args, c.objects...)
-			config, err := given.operatorConfig(t.Context(), options, cluster, t.TempDir())
+			config, err := given.operatorConfig(t.Context(), options, cluster)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(config.Options.ImageRegistry).To(Equal(c.images))
 			g.Expect(config.ChartRepository).To(Equal(c.charts))
@@ -146,9 +145,8 @@ func TestPlannerOfAnotherVersion(t *testing.T) {
 		flags, options, cluster, warnings := planner(t, nil, operator("capstan-system"), published(t, "capstan-system"))
 		options.Version = own
 
-		p, err := flags.Planner(t.Context(), options, cluster)
+		_, err := flags.Planner(t.Context(), options, cluster)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(p.Close()).To(Succeed())
 		g.Expect(warnings()).To(HavePrefix(want))
 		g.Expect(warnings() == "").To(Equal(want == ""), own)
 	}
@@ -157,19 +155,13 @@ func TestPlannerOfAnotherVersion(t *testing.T) {
 // What the operator's flags refuse or provide is refused or provided in previews as well.
 func TestPlannerHonoursFlags(t *testing.T) {
 	g := NewWithT(t)
-	deployed := operator("capstan-system")
-	deployed.Spec.Template.Spec.Containers[1].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "value"}}
-
-	flags, options, cluster, warnings := planner(t, nil, deployed, published(t, "capstan-system",
-		"--variables-from-environment=TOKEN", "--default-service-account=installer", "--no-cross-namespace-refs",
-		"--allowed-source-hosts=example.com"))
+	flags, options, cluster, warnings := planner(t, nil, operator("capstan-system"), published(t, "capstan-system",
+		"--default-service-account=installer", "--no-cross-namespace-refs", "--allowed-source-hosts=example.com"))
 
 	p, err := flags.Planner(t.Context(), options, cluster)
 	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { g.Expect(p.Close()).To(Succeed()) })
 	g.Expect(warnings()).To(BeEmpty())
 
-	g.Expect(p.planner.Environment).To(HaveKeyWithValue("TOKEN", "value"))
 	g.Expect(p.planner.Readers.NoCrossNamespaceRefs).To(BeTrue())
 
 	docker := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "docker", Namespace: "default"}}
@@ -191,27 +183,25 @@ func TestPlannerForbidden(t *testing.T) {
 		},
 	}).Build()
 
-	config, err := flags.operatorConfig(t.Context(), options, cluster, t.TempDir())
+	config, err := flags.operatorConfig(t.Context(), options, cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(config.Options.ImageRegistry).To(BeEmpty())
 	g.Expect(warnings()).To(ContainSubstring("its defaults are used: list Deployments: "))
 }
 
-func TestPlannerClose(t *testing.T) {
+// A folder of the operator's Pod is not read here.
+func TestPlannerDirectory(t *testing.T) {
 	g := NewWithT(t)
-	temporary := t.TempDir()
-	t.Setenv("TMPDIR", temporary)
-
 	flags, options, cluster, _ := planner(t, nil, operator("capstan-system"), published(t, "capstan-system"))
+
 	p, err := flags.Planner(t.Context(), options, cluster)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(os.ReadDir(temporary)).NotTo(BeEmpty())
-	g.Expect(p.Close()).To(Succeed())
-	g.Expect(os.ReadDir(temporary)).To(BeEmpty())
 
-	flags, options, cluster, _ = planner(
-		t, []string{"--registry-ca", "/nowhere"}, operator("capstan-system"), published(t, "capstan-system"))
-	_, err = flags.Planner(t.Context(), options, cluster)
-	g.Expect(err).To(MatchError(ContainSubstring("--registry-ca")))
-	g.Expect(os.ReadDir(temporary)).To(BeEmpty(), "after an error")
+	docker := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "docker", Namespace: "default"}}
+	docker.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: "/providers-of-the-pod"}
+
+	_, err = p.Versions(t.Context(), docker)
+	g.Expect(err).To(MatchError(And(
+		ContainSubstring("folder /providers-of-the-pod/infrastructure-docker does not exist"),
+		ContainSubstring("spec.fetchConfig.directory is a folder of the operator's Pod, which only the operator can read"))))
 }

@@ -22,6 +22,8 @@ type preview struct {
 	// operator is the operator's namespace; empty if it is not known.
 	operator string
 	assumed  []v1alpha2.Provider
+	// withoutSecrets makes Secrets that the user may not read empty.
+	withoutSecrets bool
 }
 
 // Get reads an object. There are no stored charts for users who may not read them.
@@ -31,6 +33,11 @@ func (c *preview) Get(ctx context.Context, key client.ObjectKey, o client.Object
 	_, isConfigMap := o.(*corev1.ConfigMap)
 	if isConfigMap && key.Namespace == c.operator && apierrors.IsForbidden(err) {
 		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}
+
+	_, isSecret := o.(*corev1.Secret)
+	if isSecret && c.withoutSecrets && apierrors.IsForbidden(err) {
+		return nil
 	}
 
 	return err
@@ -54,6 +61,12 @@ func (c *preview) List(ctx context.Context, list client.ObjectList, options ...c
 	providers, isProviders := list.(v1alpha2.ProviderList)
 
 	err := c.Client.List(ctx, list, options...)
+
+	isSecrets := list.GetObjectKind().GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("SecretList")
+	if isSecrets && c.withoutSecrets && apierrors.IsForbidden(err) {
+		return nil
+	}
+
 	if !isProviders || err != nil && !meta.IsNoMatchError(err) {
 		return err
 	}

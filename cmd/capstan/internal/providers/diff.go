@@ -2,14 +2,18 @@ package providers
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -37,6 +41,7 @@ and with --baseline as well, how two revisions differ.
 
 Values of Secrets are not shown, nor those of variables from Secrets. CRDs that
 would change are only listed, with what would be unsafe for existing objects.
+What you may not read is left out, and named in a warning.
 
 The exit code is 1 for errors, and with --exit-code 2 if there are changes.`,
 		Example: `  capstan diff infrastructure-aws
@@ -114,6 +119,10 @@ func (o *diffOptions) compare(
 	p v1alpha2.Provider,
 ) (*difference, error) {
 	current, observed, err := cluster.Installed(ctx, p)
+	if apierrors.IsForbidden(err) && o.revision == 0 && p.GetSpec().KubeConfig == nil {
+		return o.compareWithObjects(ctx, cluster, p)
+	}
+
 	if err != nil {
 		return nil, err
 	}
@@ -123,13 +132,73 @@ func (o *diffOptions) compare(
 		return nil, err
 	}
 
-	for _, w := range plan.Warnings.All() {
-		o.Warnf("%s", w)
-	}
-
 	c, err := view.CompareWithPlan(p, observed, current, plan.Rendered, o.contextLines)
 	if err != nil {
 		return nil, err
+	}
+
+	return o.describe(p, plan, c, findings), nil
+}
+
+// compareWithObjects is compare for users who may not read Secrets. A warning names what is left out.
+func (o *diffOptions) compareWithObjects(
+	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider,
+) (*difference, error) {
+	planner, err := o.resource.Planner.Planner(ctx, o.Options, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	preview, err := planner.PlanWithoutSecrets(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+
+	installed := &release.Record{}
+
+	if version := p.GetStatus().InstalledVersion; version != nil {
+		current := p.DeepCopyObject().(v1alpha2.Provider)
+		current.GetSpec().Version = *version
+
+		rendered, err := planner.PlanWithoutSecrets(ctx, current)
+		if err != nil {
+			return nil, fmt.Errorf("the installed version: %w", err)
+		}
+
+		installed = rendered.Rendered
+	}
+
+	c, left, err := cluster.Views().CompareWithObjects(ctx, p, installed, preview.Rendered, o.contextLines)
+	if err != nil {
+		return nil, err
+	}
+
+	left = append(left, "variables in Secrets")
+	if preview.CRDs == nil {
+		left = append(left, "CustomResourceDefinition")
+	}
+
+	report, err := planner.CheckCRDs(ctx, p, preview)
+
+	switch {
+	case apierrors.IsForbidden(err):
+		left = append(left, "what changes of CRDs would break")
+	case err != nil:
+		o.Warnf("the changes of CRDs were not checked: %s", err)
+	}
+
+	o.Warnf("left out, because you may not read it: %s; to compare all, you need get and list for secrets in namespace "+
+		"%s, and get for these kinds", strings.Join(left, ", "), p.GetNamespace())
+
+	return o.describe(p, preview, c, texts(report)), nil
+}
+
+// describe returns the difference that a comparison with a plan has found, and prints warnings.
+func (o *diffOptions) describe(
+	p v1alpha2.Provider, plan *plan.Preview, c view.Comparison, findings []string,
+) *difference {
+	for _, w := range plan.Warnings.All() {
+		o.Warnf("%s", w)
 	}
 
 	if c.Withheld != "" {
@@ -138,12 +207,12 @@ func (o *diffOptions) compare(
 
 	var skipped []string
 	if plan.Chart != nil { // a rollback has none
-		skipped = offers.SkippedMinors(current.AppVersion, plan.Version, plan.Chart.Minors())
+		skipped = offers.SkippedMinors(c.From, plan.Version, plan.Chart.Minors())
 	}
 
 	return &difference{
 		Provider:      v1alpha2.Label(p),
-		From:          current.AppVersion,
+		From:          c.From,
 		To:            plan.Version,
 		SkippedMinors: skipped,
 		Objects:       c.Changes,
@@ -151,7 +220,7 @@ func (o *diffOptions) compare(
 		ChangedCRDs:   plan.ChangedCRDs,
 		DroppedCRDs:   plan.DroppedCRDs,
 		Findings:      findings,
-	}, nil
+	}
 }
 
 // plan returns what would be installed: the revision that a flag or the resource selects, or what
@@ -183,7 +252,6 @@ func (o *diffOptions) plan(
 	if err != nil {
 		return nil, nil, err
 	}
-	defer planner.Close()
 
 	preview, err := planner.Plan(ctx, p)
 	if err != nil {
@@ -217,7 +285,6 @@ func (o *diffOptions) planRollback(
 	if err != nil {
 		return nil, nil, err
 	}
-	defer planner.Close()
 
 	dropped, report, err := planner.DroppedByRevision(ctx, p, revision.ChartDigest)
 	if err != nil {

@@ -120,7 +120,6 @@ func (o *permissionsOptions) installation(
 	if err != nil {
 		return nil, err
 	}
-	defer planner.Close()
 
 	planned, err := planner.Plan(ctx, p)
 	if err != nil {

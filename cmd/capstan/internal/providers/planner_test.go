@@ -1,6 +1,8 @@
 package providers
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -26,18 +28,16 @@ func TestPlanWithoutFetchConfig(t *testing.T) {
 	c, err := harness.NewClient(b.Config())
 	g.Expect(err).NotTo(HaveOccurred())
 
-	config := clitest.Configuration(t, "../../../../test/data/providers")
-	configMap := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "clusterctl", Namespace: "default"},
-		Data:       map[string]string{"clusterctl.yaml": config},
-	}
-	g.Expect(c.Create(t.Context(), configMap)).To(Succeed())
+	config := filepath.Join(t.TempDir(), "clusterctl.yaml")
+	content := clitest.Configuration(t, "../../../../test/data/providers")
+	g.Expect(os.WriteFile(config, []byte(content), 0o600)).To(Succeed())
 	g.Expect(c.Create(t.Context(), operatorDeployment())).To(Succeed())
 
 	operator := &controllers.Config{}
-	g.Expect(operator.Set(map[string]string{"image-registry": "mirror.example.com"})).To(BeEmpty())
+	g.Expect(operator.Set(map[string]string{"image-registry": "mirror.example.com", "config": config})).To(BeEmpty())
 	publisher := &controllers.Publisher{Client: c, Namespace: "default", Config: operator}
 	g.Expect(publisher.Publish(t.Context())).To(Succeed())
+	g.Expect(os.Remove(config)).To(Succeed(), "it is in the operator's Pod")
 
 	docker := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "docker", Namespace: "default"}}
 	docker.Spec.Version = "v1.0.0"
@@ -75,19 +75,10 @@ func TestPlanWithoutFetchConfig(t *testing.T) {
 	g.Expect(out).To(MatchRegexp(`\+ +image: other.example.com/capi/capd-manager:v1.0.0`))
 }
 
-// operatorDeployment returns the Deployment of an operator with a configuration file.
+// operatorDeployment returns the Deployment of an operator.
 func operatorDeployment() *appsv1.Deployment {
 	labels := map[string]string{"app.kubernetes.io/name": "capstan"}
-	pod := corev1.PodSpec{
-		Containers: []corev1.Container{{
-			Name:         "operator",
-			Image:        "operator",
-			VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: "/config"}},
-		}},
-		Volumes: []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{
-			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "clusterctl"}},
-		}}},
-	}
+	pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "operator", Image: "operator"}}}
 
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "capstan", Namespace: "default", Labels: labels},

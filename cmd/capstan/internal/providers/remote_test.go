@@ -2,6 +2,7 @@ package providers
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -33,18 +34,15 @@ func newHub(t *testing.T) (c client.Client, kubeconfig string) {
 	samples, err := filepath.Abs("../../../../test/data/providers")
 	g.Expect(err).NotTo(HaveOccurred())
 
-	config := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "clusterctl", Namespace: "default"},
-		Data: map[string]string{"clusterctl.yaml": fmt.Sprintf("providers:\n"+
-			"- {name: cluster-api, type: CoreProvider, url: 'file://%s/cluster-api/latest/core-components.yaml'}\n"+
-			"- {name: docker, type: InfrastructureProvider, "+
-			"url: 'file://%[1]s/infrastructure-docker/latest/infrastructure-components.yaml'}\n", samples)},
-	}
-	g.Expect(c.Create(t.Context(), config)).To(Succeed())
+	config := filepath.Join(t.TempDir(), "clusterctl.yaml")
+	g.Expect(os.WriteFile(config, []byte(fmt.Sprintf("providers:\n"+
+		"- {name: cluster-api, type: CoreProvider, url: 'file://%s/cluster-api/latest/core-components.yaml'}\n"+
+		"- {name: docker, type: InfrastructureProvider, "+
+		"url: 'file://%[1]s/infrastructure-docker/latest/infrastructure-components.yaml'}\n", samples)), 0o600)).To(Succeed())
 	g.Expect(c.Create(t.Context(), operatorDeployment())).To(Succeed())
 
 	operator := &controllers.Config{}
-	g.Expect(operator.Set(map[string]string{"config": "/config/clusterctl.yaml"})).To(BeEmpty())
+	g.Expect(operator.Set(map[string]string{"config": config})).To(BeEmpty())
 	publisher := &controllers.Publisher{Client: c, Namespace: "default", Config: operator}
 	g.Expect(publisher.Publish(t.Context())).To(Succeed())
 

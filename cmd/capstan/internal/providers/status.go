@@ -34,6 +34,8 @@ type statusOptions struct {
 	output        *cli.OutputFlags
 	allNamespaces bool // the default; kubectl's users expect the flag
 	watch         bool
+	// warned is set once a warning was printed, which --watch does not repeat.
+	warned bool
 }
 
 // NewStatusCommand returns `capstan status`.
@@ -85,7 +87,7 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	}
 
 	read := func(ctx context.Context) ([]view.Provider, error) {
-		return readViews(ctx, cluster, args, printer.Format == cli.FormatTable)
+		return o.readViews(ctx, cluster, args, printer.Format == cli.FormatTable)
 	}
 
 	views, err := read(ctx)
@@ -156,18 +158,10 @@ func separate(printer *cli.Printer) {
 
 // readViews reads the status of the provider that an argument names, or of all, the most urgent first. In brief, it is
 // only what their resources say.
-func readViews(ctx context.Context, cluster *cli.Cluster, args []string, brief bool) ([]view.Provider, error) {
-	var (
-		found []v1alpha2.Provider
-		err   error
-	)
-
-	if len(args) == 1 {
-		found, err = cluster.FindAll(ctx, args)
-	} else {
-		found, err = cluster.Providers(ctx)
-	}
-
+func (o *statusOptions) readViews(
+	ctx context.Context, cluster *cli.Cluster, args []string, brief bool,
+) ([]view.Provider, error) {
+	found, err := o.selected(ctx, cluster, args)
 	if err != nil {
 		return nil, err
 	}
@@ -197,6 +191,24 @@ func readViews(ctx context.Context, cluster *cli.Cluster, args []string, brief b
 	slices.SortStableFunc(views, view.CompareStates)
 
 	return views, err
+}
+
+// selected returns the provider that an argument names, or all.
+func (o *statusOptions) selected(
+	ctx context.Context, cluster *cli.Cluster, args []string,
+) ([]v1alpha2.Provider, error) {
+	if len(args) > 0 {
+		found, err := cluster.Find(ctx, args[0])
+		return []v1alpha2.Provider{found}, err
+	}
+
+	found, warning, err := cluster.Visible(ctx)
+	if warning != "" && !o.warned {
+		o.Warnf("%s", warning)
+		o.warned = true
+	}
+
+	return found, err
 }
 
 // printStatus prints providers as data, as trees or as a table.

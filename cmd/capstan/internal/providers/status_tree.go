@@ -145,6 +145,10 @@ func releaseTree(v view.Provider) cli.Node {
 		n.Text += fmt.Sprintf(": %d of %s healthy", len(v.Objects)-len(n.Children), cli.Count(len(v.Objects), "object"))
 	}
 
+	if len(v.Unread) > 0 {
+		n.Text += ", besides those that you may not get: " + strings.Join(v.Unread, ", ")
+	}
+
 	return n
 }
 

@@ -237,7 +237,6 @@ func (o *upgradeApplyOptions) plans(ctx context.Context, cluster *cli.Cluster) (
 	if err != nil {
 		return nil, err
 	}
-	defer planner.Close()
 
 	installed, err := readAvailable(ctx, o.Options, cluster, planner, o.only)
 	if err != nil {

@@ -53,7 +53,6 @@ func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
 	if err != nil {
 		return err
 	}
-	defer planner.Close()
 
 	installed, err := readAvailable(ctx, o.Options, cluster, planner, nil)
 	if err != nil {

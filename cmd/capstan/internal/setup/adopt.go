@@ -144,7 +144,6 @@ func (o *adoptOptions) propose(
 	if err != nil {
 		return nil, err
 	}
-	defer planner.Close()
 
 	all := make([]*adoption, 0, len(installed))
 

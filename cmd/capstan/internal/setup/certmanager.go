@@ -20,7 +20,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/controllers/fetch"
 )
 
 // certificates is the kind of cert-manager's API that most providers need.
@@ -79,7 +78,7 @@ func (o *options) certManagerChart(ctx context.Context) (*helmchart.Chart, strin
 
 	given := o.planner.Given()
 
-	registry, err := fetch.NewRegistry("", given.RegistryConfig, given.RegistryCA)
+	client, err := o.planner.Registries()
 	if err != nil {
 		return nil, "", err
 	}
@@ -105,7 +104,7 @@ func (o *options) certManagerChart(ctx context.Context) (*helmchart.Chart, strin
 	var failures []error
 
 	for _, ref := range candidates {
-		pulled, err := registry.Client.PullChart(ctx, ref)
+		pulled, err := client.PullChart(ctx, ref)
 		if err == nil {
 			loaded, err := loader.LoadArchive(bytes.NewReader(pulled.Archive))
 			return loaded, ref.String(), err

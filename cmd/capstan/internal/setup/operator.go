@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/catalog"
 	"github.com/capstan-project/capstan/chartgen/ranges"
@@ -114,26 +113,15 @@ func (op *operator) readConfig(file string) error {
 		return err
 	}
 
-	var shared struct {
-		Providers []any          `json:"providers,omitempty"`
-		Images    map[string]any `json:"images,omitempty"`
-	}
-	if err := yaml.Unmarshal(data, &shared); err != nil {
-		return fmt.Errorf("configuration file %s: providers and images cannot be read", file)
+	if op.config, err = catalog.Public(data); err != nil {
+		return fmt.Errorf("configuration file %s: %w", file, err)
 	}
 
-	if len(shared.Providers) == 0 && len(shared.Images) == 0 {
-		return nil
-	}
-
-	op.config, err = yaml.Marshal(shared)
-
-	return err
+	return nil
 }
 
-// settings returns the settings that the operator will have, with local files, and a function that removes the file
-// that was made for its configuration.
-func (op *operator) settings(given controllers.Config) (*cli.OperatorConfig, func(), error) {
+// settings returns the settings that the operator will have.
+func (op *operator) settings() (*cli.OperatorConfig, error) {
 	values := chartutil.CoalesceTables(maps.Clone(op.values), op.chart.Values)
 	flags, _ := values["flags"].(map[string]any)
 	text := map[string]string{}
@@ -142,32 +130,12 @@ func (op *operator) settings(given controllers.Config) (*cli.OperatorConfig, fun
 		text[name] = fmt.Sprint(value)
 	}
 
+	config := &cli.OperatorConfig{Contents: map[string]string{fetch.DefaultConfigFile: string(op.config)}}
+
 	// The flags about other things than what the operator installs are not known here.
-	config := &cli.OperatorConfig{}
-
 	_, err := config.Set(text)
-	if err != nil {
-		return nil, nil, err
-	}
 
-	// What else the operator's values mount cannot be read here. The operator will verify signatures.
-	config.RegistryConfig, config.RegistryCA = given.RegistryConfig, given.RegistryCA
-	config.VerifyKeys = ""
-	config.Options.ConfigFile = fetch.DefaultConfigFile
-
-	if len(op.config) == 0 {
-		return config, func() {}, nil
-	}
-
-	file, err := os.CreateTemp("", "capstan-*-"+configKey)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	config.Options.ConfigFile = file.Name()
-	_, err = file.Write(op.config)
-
-	return config, func() { _ = os.Remove(file.Name()) }, errors.Join(err, file.Close())
+	return config, err
 }
 
 // setValues sets the values of the chart: those given by the user, then those that follow from flags.

@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"os"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -52,12 +51,10 @@ func TestOperatorUsesTheMirror(t *testing.T) {
 		"config.json": []byte("{}"), "ca.crt": []byte("certificate"),
 	}))))
 
-	config, remove, err := op.settings(given)
+	config, err := op.settings()
 	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(remove)
 
 	g.Expect(config.ChartRepository).To(Equal(given.ChartRepository))
-	g.Expect(config.RegistryConfig).To(Equal(given.RegistryConfig), "a local file, not the one in the pod")
 	g.Expect(config.Options.Suspended).To(BeTrue())
 }
 
@@ -81,12 +78,9 @@ func TestOperatorConfiguration(t *testing.T) {
 	g.Expect(isConfigMap).To(BeTrue())
 	g.Expect(configMap.Data).To(Equal(map[string]string{"clusterctl.yaml": want}))
 
-	config, remove, err := op.settings(controllers.Config{})
+	config, err := op.settings()
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(os.ReadFile(config.Options.ConfigFile)).To(BeEquivalentTo(want))
-
-	remove()
-	g.Expect(config.Options.ConfigFile).NotTo(BeAnExistingFile())
+	g.Expect(config.Contents[config.Options.ConfigFile]).To(Equal(want))
 }
 
 // TestOperatorChart: the chart that a release installs has the release's version, and so has the operator.

@@ -113,11 +113,10 @@ func (o *options) planProviders(
 	}
 
 	if p.operator != nil {
-		config, remove, err := p.operator.settings(o.planner.Given())
+		config, err := p.operator.settings()
 		if err != nil {
 			return err
 		}
-		defer remove()
 
 		o.planner.PlanForNewOperator(config)
 	}
@@ -126,7 +125,6 @@ func (o *options) planProviders(
 	if err != nil {
 		return err
 	}
-	defer planner.Close()
 
 	for _, w := range selected {
 		added, err := o.newProvider(ctx, planner, w, existing)

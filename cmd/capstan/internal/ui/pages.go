@@ -136,6 +136,10 @@ func (s *Site) provider(ctx context.Context, r *http.Request) (any, error) {
 		v.Details = &view.Details{Unknown: []string{"release and objects: " + err.Error()}}
 	}
 
+	if len(v.Unread) > 0 {
+		v.Details.Unknown = append(v.Details.Unknown, "objects that you may not get: "+strings.Join(v.Unread, ", "))
+	}
+
 	note := ""
 
 	history, err := s.reader.History(ctx, p)

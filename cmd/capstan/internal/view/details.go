@@ -2,12 +2,14 @@ package view
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -160,7 +162,13 @@ func (r *Reader) secretVariables(ctx context.Context, p v1alpha2.Provider, from 
 	}
 
 	secret := &corev1.Secret{}
-	if err := r.Client.Get(ctx, key, secret); err != nil {
+
+	err := r.Client.Get(ctx, key, secret)
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("those in Secret %s, which you may not get", key)
+	}
+
+	if err != nil {
 		return err
 	}
 

@@ -44,8 +44,9 @@ type Provider struct {
 	RollbackTo *int `json:"rollbackTo,omitempty"`
 	// AutomaticUpgrade is the one that follows, and the last one.
 	AutomaticUpgrade *v1alpha2.AutomaticUpgradeStatus `json:"automaticUpgrade,omitempty"`
-	// Objects of the release.
+	// Objects of the release. Unread are the kinds of those that are left out, because the user may not read them.
 	Objects    []Object           `json:"objects,omitempty"`
+	Unread     []string           `json:"unread,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Upgrades are the newer versions that fit the contracts in use.
 	Upgrades []v1alpha2.AvailableUpgrade `json:"availableUpgrades,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,9 +68,13 @@ func (r *Reader) provider(
 		return v, nil, nil
 	}
 
+	observed, err := r.observe(ctx, p)
+	if apierrors.IsForbidden(err) {
+		return r.fromStatus(ctx, p, v)
+	}
+
 	v.Release = nil
 
-	observed, err := r.observe(ctx, p)
 	if err != nil {
 		return v, nil, err
 	}
@@ -87,18 +92,46 @@ func (r *Reader) provider(
 	}
 
 	record, err := r.Releases.Read(ctx, observed.Release, newest)
-	if errors.As(err, new(*storage.CorruptError)) {
+
+	switch {
+	case apierrors.IsForbidden(err):
+		return r.fromStatus(ctx, p, v)
+	case errors.As(err, new(*storage.CorruptError)):
 		v.Release.Status = "unreadable"
 		return v, nil, nil
-	}
-
-	if err != nil {
+	case err != nil:
 		return v, nil, err
 	}
 
-	v.Objects, err = r.objects(ctx, newest, record.Objects)
+	_, err = r.objects(ctx, &v, newest, record.Objects)
 
 	return v, record.Objects, err
+}
+
+// fromStatus completes the status for users who may not read Helm's records: the resource names the objects.
+func (r *Reader) fromStatus(
+	ctx context.Context, p v1alpha2.Provider, v Provider,
+) (Provider, []*unstructured.Unstructured, error) {
+	var newest state.Revision
+	if history := p.GetStatus().History; len(history) > 0 {
+		newest.ReleaseRevision = history[0]
+	}
+
+	keys := object.KeysOfInventory(p.GetStatus().Inventory)
+	named := make([]*unstructured.Unstructured, 0, len(keys))
+
+	for _, key := range keys {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(key.GroupVersionKind)
+		o.SetNamespace(key.Namespace)
+		o.SetName(key.Name)
+
+		named = append(named, o)
+	}
+
+	live, err := r.objects(ctx, &v, newest, named)
+
+	return v, live, err
 }
 
 // observe reads the history of a provider's release, completed by the status of the resource.
@@ -108,27 +141,48 @@ func (r *Reader) observe(ctx context.Context, p v1alpha2.Provider) (state.Histor
 	return observed.Show(p.GetStatus()), err
 }
 
-// objects reads the objects of a revision and judges their health.
+// objects reads the objects of a revision, and adds their health to the view. Kinds that the user may not read are
+// named there. It returns the objects that exist.
 func (r *Reader) objects(
-	ctx context.Context, revision state.Revision, recorded []*unstructured.Unstructured,
-) ([]Object, error) {
-	views := make([]Object, len(recorded))
+	ctx context.Context, v *Provider, revision state.Revision, recorded []*unstructured.Unstructured,
+) ([]*unstructured.Unstructured, error) {
+	views := make([]*Object, len(recorded))
+	live := make([]*unstructured.Unstructured, len(recorded))
 
 	var group errgroup.Group
 	group.SetLimit(objectRequests)
 
 	for i, o := range recorded {
 		group.Go(func() error {
-			views[i] = r.object(ctx, revision, o)
+			views[i], live[i] = r.object(ctx, revision, o)
 			return ctx.Err()
 		})
 	}
 
-	return views, group.Wait()
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+
+	for i, o := range views {
+		if o != nil {
+			v.Objects = append(v.Objects, *o)
+		} else {
+			v.Unread = append(v.Unread, recorded[i].GetKind())
+		}
+	}
+
+	slices.Sort(v.Unread)
+	v.Unread = slices.Compact(v.Unread)
+
+	return slices.DeleteFunc(live, func(o *unstructured.Unstructured) bool { return o == nil }), nil
 }
 
-func (r *Reader) object(ctx context.Context, revision state.Revision, recorded *unstructured.Unstructured) Object {
-	v := Object{
+// object reads an object and judges its health; nil if the user may not read it. The object itself is nil if it cannot
+// be read.
+func (r *Reader) object(
+	ctx context.Context, revision state.Revision, recorded *unstructured.Unstructured,
+) (*Object, *unstructured.Unstructured) {
+	v := &Object{
 		APIVersion: recorded.GetAPIVersion(),
 		Kind:       recorded.GetKind(),
 		Namespace:  recorded.GetNamespace(),
@@ -145,6 +199,10 @@ func (r *Reader) object(ctx context.Context, revision state.Revision, recorded *
 		result := health.Compute(live)
 		v.Status = result.Status
 		v.Message = result.Message
+
+		return v, live
+	case apierrors.IsForbidden(err):
+		return nil, nil
 	case apierrors.IsNotFound(err) && storage.IsFinished(revision, object.KeyOf(recorded)):
 		v.Status = status.CurrentStatus
 		v.Message = "has completed"
@@ -156,17 +214,21 @@ func (r *Reader) object(ctx context.Context, revision state.Revision, recorded *
 		v.Message = err.Error()
 	}
 
-	return v
+	return v, nil
 }
 
-// History reads the revisions of a provider's release, oldest first. That of a release in another cluster is the one
-// in the status of the resource.
+// History reads the revisions of a provider's release, oldest first. That of a release in another cluster, and for
+// users who may not read Helm's records, is the one in the status of the resource.
 func (r *Reader) History(ctx context.Context, p v1alpha2.Provider) ([]Revision, error) {
 	if p.GetSpec().KubeConfig != nil {
 		return RecordedHistory(p), nil
 	}
 
 	observed, err := r.observe(ctx, p)
+	if apierrors.IsForbidden(err) {
+		return RecordedHistory(p), nil
+	}
+
 	if err != nil {
 		return nil, err
 	}
@@ -175,6 +237,10 @@ func (r *Reader) History(ctx context.Context, p v1alpha2.Provider) ([]Revision, 
 
 	for i, revision := range observed.Revisions { // newest first
 		record, err := r.record(ctx, observed, revision)
+		if apierrors.IsForbidden(err) {
+			return RecordedHistory(p), nil
+		}
+
 		if err != nil {
 			return nil, err
 		}
