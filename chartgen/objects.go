@@ -304,9 +304,11 @@ func Prefixes(c *chart.Chart) map[string]string {
 	prefixes := map[string]string{}
 
 	for _, e := range table {
-		for _, expression := range e.Expressions {
-			if expression.Prefix != "" {
-				prefixes[expression.Name] = expression.Prefix
+		for _, s := range e.Scalars {
+			for _, expression := range s.Expressions {
+				if expression.Prefix != "" {
+					prefixes[expression.Name] = expression.Prefix
+				}
 			}
 		}
 	}
