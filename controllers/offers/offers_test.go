@@ -31,7 +31,9 @@ func newResolver(t *testing.T) *fetch.Resolver {
 	registry, err := fetch.NewRegistry("", nil, nil)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	return &fetch.Resolver{Readers: &access.Readers{}, Catalog: fetch.CatalogFile(fetch.DefaultConfigFile), Registry: registry}
+	return &fetch.Resolver{
+		Readers: &access.Readers{}, Catalog: fetch.CatalogFile(fetch.DefaultConfigFile), Registry: registry,
+	}
 }
 
 func TestListHasContracts(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
-// inputs returns what the release of the plan is created from. inManifests are the variables in the additional manifests.
-// Of the resource's variables only those in use count: the
+// inputs returns what the release of the plan is created from. inManifests are the variables in the additional
+// manifests. Of the resource's variables only those in use count: the
 // release holds their values too, and the digests are stored beside them, so that these reveal nothing else.
 func (p *Plan) inputs(
 	provider v1alpha2.Provider, variables map[string]string, additional *manifest.Additional, inManifests []string,

@@ -30,7 +30,8 @@ type memory struct {
 	// awaiting is what the resource asked for when its first installation was planned and found to wait for core; nil
 	// unless it waits.
 	awaiting *asked
-	// alone is set once the provider was not found elsewhere in its cluster. It is looked for again before it is installed.
+	// alone is set once the provider was not found elsewhere in its cluster. It is looked for again before it is
+	// installed.
 	alone bool
 	// search is how far the search for the objects of the release has come, and searched its newest revision; nil unless
 	// it was not complete.

@@ -20,10 +20,12 @@ func TestPlanIsUsedAgain(t *testing.T) {
 		change func(*run, *planned)
 		want   bool
 	}{
-		"the same":                       {func(*run, *planned) {}, true},
-		"a new generation":               {func(r *run, _ *planned) { r.provider.SetGeneration(3) }, false},
-		"another version of a range":     {func(r *run, _ *planned) { r.selection.Version = "v1.2.0" }, false},
-		"a version that was given up":    {func(r *run, _ *planned) { r.provider.GetStatus().DesiredVersion = "v1.0.0" }, false},
+		"the same":                   {func(*run, *planned) {}, true},
+		"a new generation":           {func(r *run, _ *planned) { r.provider.SetGeneration(3) }, false},
+		"another version of a range": {func(r *run, _ *planned) { r.selection.Version = "v1.2.0" }, false},
+		"a version that was given up": {
+			func(r *run, _ *planned) { r.provider.GetStatus().DesiredVersion = "v1.0.0" }, false,
+		},
 		"a plan of a while ago":          {func(_ *run, p *planned) { p.at = p.at.Add(-planTime) }, false},
 		"what was installed by it":       {func(r *run, _ *planned) { install(r, "salt") }, true},
 		"what was installed by an other": {func(r *run, _ *planned) { install(r, "other") }, false},

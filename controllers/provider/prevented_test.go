@@ -133,7 +133,9 @@ func TestPreventedUpgradeIsTriedAgain(t *testing.T) {
 		"what the user allows": {func(s *surroundings) {
 			s.provider.Annotations = map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: "v1.2.0"}
 		}, true, true},
-		"a label":                    {func(s *surroundings) { s.provider.Labels = map[string]string{"team": "a"} }, false, false},
+		"a label": {
+			func(s *surroundings) { s.provider.Labels = map[string]string{"team": "a"} }, false, false,
+		},
 		"the status":                 {func(s *surroundings) { s.provider.Status.DesiredVersion = "v1.1.0" }, false, false},
 		"what is installed":          {func(s *surroundings) { s.revision++ }, true, false},
 		"variables":                  {func(s *surroundings) { edit(s.variables) }, true, true},

@@ -480,8 +480,8 @@ func TestFailedAttempt(t *testing.T) {
 			r:        settings,
 			decision: state.Decision{Action: state.Stop, Attempts: 2},
 			outcome:  Stalled, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
-			message: "v1.0.0 runs; a change of its settings failed twice, given up: no node; to try again, run `capstan upgrade " +
-				"apply infrastructure-aws:v1.0.0`",
+			message: "v1.0.0 runs; a change of its settings failed twice, given up: no node; to try again, run " +
+				"`capstan upgrade apply infrastructure-aws:v1.0.0`",
 		},
 		"given up after one": {
 			r:        newTestRun(hopeless),

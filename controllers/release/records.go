@@ -131,7 +131,8 @@ func (e *Engine) read(
 
 	secret, err := e.secrets.Secrets(release.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, "", fmt.Errorf("revision %d of release %s does not exist: %w", revision.Number, release, storage.ErrChanged)
+		return nil, "", fmt.Errorf("revision %d of release %s does not exist: %w",
+			revision.Number, release, storage.ErrChanged)
 	}
 
 	if err != nil {

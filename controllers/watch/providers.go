@@ -112,8 +112,8 @@ func awaitsCore(p v1alpha2.Provider) bool {
 	return standing.WaitsForCore && !standing.Installed
 }
 
-// readinessChanged selects what a first installation that waits for core waits for. The steps of core's own installation
-// would wake it in vain.
+// readinessChanged selects what a first installation that waits for core waits for. The steps of core's own
+// installation would wake it in vain.
 func readinessChanged(before, now client.Object) bool {
 	type readiness struct{ deleted, usable, changing bool }
 

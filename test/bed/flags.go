@@ -74,7 +74,7 @@ func (b *Bed) apiServerFlags() []string {
 }
 
 func (b *Bed) controllerManagerFlags() []string {
-	flags := []string{
+	return append([]string{
 		"--kubeconfig=" + b.kubeconfigPath(userOf(tools.ControllerManager)),
 		"--root-ca-file=" + b.file(caFile),
 		"--service-account-private-key-file=" + b.file(serviceAccountsFile),
@@ -85,9 +85,7 @@ func (b *Bed) controllerManagerFlags() []string {
 		// kwok postpones the heartbeat of a node with each change of it, for example of its labels. After the default of
 		// 50 s, the controller marks all pods of the node as not ready, and kwok never makes them ready again.
 		"--node-monitor-grace-period=1h",
-	}
-
-	return append(flags, b.options.ControllerManagerFlags...)
+	}, b.options.ControllerManagerFlags...)
 }
 
 func (b *Bed) schedulerFlags() []string {

@@ -1,8 +1,8 @@
 // Command bench measures what an operator does in its life with five real providers: install, change, correct,
 // upgrade, roll back, idle and restart; and the same with many small ones. Each round measures Capstan, `kubectl
 // apply` of the same manifests, and their CRDs alone, each on a new control plane, and cluster-api-operator, too, if
-// the variable PEER names its manager, and another build of Capstan's operator if BEFORE names one. It prints the table of docs/performance.md. `make bench` runs it in the module's
-// root.
+// the variable PEER names its manager, and another build of Capstan's operator if BEFORE names one. It prints the table
+// of docs/performance.md. `make bench` runs it in the module's root.
 //
 // With -sizes, it measures instead how the operator's memory, processor time and requests grow with the number of small
 // providers in one control plane, as `make bench-scale` does.

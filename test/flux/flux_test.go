@@ -202,6 +202,7 @@ func pushOperator(ctx context.Context, version, category string) {
 	for _, file := range definitions {
 		content, err := os.ReadFile(file)
 		Expect(err).NotTo(HaveOccurred())
+
 		changed := bytes.Replace(content, []byte("    - capstan\n"), []byte("    - capstan\n    - "+category+"\n"), 1)
 		Expect(changed).NotTo(Equal(content))
 		Expect(os.WriteFile(file, changed, 0o600)).To(Succeed())
