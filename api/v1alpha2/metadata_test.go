@@ -76,6 +76,6 @@ func TestConditionTypesAndReasons(t *testing.T) {
 
 		return true
 	})
-	g.Expect(types).To(HaveLen(12))
+	g.Expect(types).To(HaveLen(13))
 	g.Expect(len(reasons)).To(BeNumerically(">", 30))
 }
