@@ -45,6 +45,7 @@ var places = map[string]struct{ components, path string }{
 	"end of a line":   {configMap + "data:\n  kept: b # ${V}\n  a: b\n", ""},
 	"anchor":          {configMap + "data:\n  a: &a ${V}\n  kept: b\n", "data.a"},
 	"lines":           {configMap + "data:\n  a: first\n    ${V}\n    last\n  kept: b\n", "data.a"},
+	"line below":      {configMap + "data:\n  a:\n    ${V}\n  kept: b\n", "data.a"},
 	"quoted lines":    {configMap + "data:\n  a: \"first\n    ${V}\n\n    last\"\n  kept: b\n", "data.a"},
 	"tag":             {configMap + "data:\n  a: !!str ${V}\n  kept: b\n", "data.a"},
 	"pair in a list":  {configMap + "data: {a: [x, k: ${V}], kept: b}\n", "data.a.1"},

@@ -303,6 +303,12 @@ func (p *place) frame(masked string) string {
 
 	format := map[role]string{isValue: blockValue, isItem: blockItem, isKey: blockKey}[p.role]
 
+	// A value that becomes a map must be below its key.
+	line := masked[strings.LastIndexByte(masked[:p.start], '\n')+1 : p.start]
+	if p.role == isValue && strings.Trim(line, " ") == "" {
+		format = strings.Replace(blockValueBelow, "§", line, 1)
+	}
+
 	return strings.ReplaceAll(fmt.Sprintf(format, lineEnd), "@", strings.Repeat(" ", p.indentation(masked)))
 }
 

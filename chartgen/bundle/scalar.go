@@ -68,15 +68,16 @@ type Scalar struct {
 }
 
 // Frames of a value, an item and a key in a flow, of the same in a block, and of a comment. In a block, @ is the
-// indentation, and %s a line break unless the text ends with one.
+// indentation, § that of a value below its key, and %s a line break unless the text ends with one.
 const (
 	flowValue = "{%[1]s: %[2]s, %[1]s0:\n}\n"
 	flowItem  = "{%[1]s: [%[2]s, %[1]s0\n]}\n"
 	flowKey   = "{%[2]s: %[1]s, %[1]s0:\n}\n"
 
-	blockValue = "@%%[1]s: %%[2]s%s@%%[1]s0:\n"
-	blockItem  = "%%[1]s:\n@- %%[2]s%s@- %%[1]s0\n"
-	blockKey   = "@%%[2]s: %%[1]s%s@%%[1]s0:\n"
+	blockValue      = "@%%[1]s: %%[2]s%s@%%[1]s0:\n"
+	blockValueBelow = "@%%[1]s:\n§%%[2]s%s@%%[1]s0:\n"
+	blockItem       = "%%[1]s:\n@- %%[2]s%s@- %%[1]s0\n"
+	blockKey        = "@%%[2]s: %%[1]s%s@%%[1]s0:\n"
 
 	inComment = "%[2]s\n%[1]s0:\n"
 )
