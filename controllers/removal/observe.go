@@ -98,7 +98,8 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 		return &BlockedError{Waiting: true, Message: observed.Message}
 	}
 
-	if r.confirmed = newest.Confirmed(); r.confirmed {
+	// What cannot be read is not known to be the resource's.
+	if r.confirmed = look.Record != nil && newest.Confirmed(); r.confirmed {
 		r.own = look.Record.Keys()
 	}
 
