@@ -83,7 +83,7 @@ var _ = Describe("Objects that the API server can no longer convert", Ordered, f
 	It("are reported as unknown, until it can", func(ctx SpecContext) {
 		w := sharedWorld(ctx)
 		webhook := startConverter()
-		t := newTiny("unconverted", "v1.0.0").withOldObject(webhook)
+		t := newTiny("convertible", "v1.0.0").withOldObject(webhook)
 		p := t.resource()
 
 		w.offer(ctx, t)
@@ -94,7 +94,7 @@ var _ = Describe("Objects that the API server can no longer convert", Ordered, f
 		webhook.stop()
 		Expect(w.client.Create(ctx, t.object("v2", "other"))).To(Succeed())
 
-		unknown := t.kind() + " unconverted/own cannot be read, so its health and drift are not known: "
+		unknown := t.kind() + " convertible/own cannot be read, so its health and drift are not known: "
 
 		Eventually(w.read(ctx, p)).Should(And(
 			notBeReady(v1alpha2.UnreadableObjectsReason, "v1.0.0 has a problem: "+unknown, "; repair the webhook's server"),

@@ -135,7 +135,7 @@ var _ = Describe("Webhooks whose CA cert-manager injects", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"), trusted))
 	})
 
-	It("cost no request where they have the CA at once", func(ctx SpecContext) {
+	It("cost one request at most where they get the CA at once", func(ctx SpecContext) {
 		t := newTiny("called-at-once", "v1.0.0").withPlaceholder().withWebhook("Validating")
 		p := t.resource()
 
@@ -146,6 +146,6 @@ var _ = Describe("Webhooks whose CA cert-manager injects", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), trusted))
 		Expect(w.bed.Requests(func(r bed.Request) bool {
 			return r.Resource == "secrets" && r.Name == t.name+"-cert" && r.Verb == "get"
-		})).To(BeEmpty())
+		})).To(Or(BeEmpty(), HaveLen(1)), "it may be healthy before they have it")
 	})
 })
