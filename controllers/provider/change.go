@@ -117,8 +117,7 @@ func (r *run) asksForUninstalled() bool {
 // preventsUpgrade reports whether an automatic upgrade that was about to start was stopped before anything was changed.
 func (r *run) preventsUpgrade(err error) bool {
 	result := resultOf(err)
-	stopped := result.Outcome == Stalled || result.Condition == v1alpha2.CRDsSafeCondition ||
-		r.change.problem.Ends() && result.Outcome != Repeated
+	stopped := result.Outcome == Stalled || result.Condition == v1alpha2.CRDsSafeCondition || r.change.problem.Ends()
 
 	return r.selection.Starts() && stopped && !r.done.applied && !r.change.appliedCRDs
 }

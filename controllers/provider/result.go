@@ -29,8 +29,7 @@ const (
 	Retrying
 	// Idle means that nothing is done, although the provider is not ready: it is suspended.
 	Idle
-	// Repeated means that the reconcile was too early, or cut short. It is repeated at Result.At, and nothing is
-	// reported.
+	// Repeated means that the reconcile was cut short. It is repeated at Result.At, and nothing is reported.
 	Repeated
 )
 

@@ -231,14 +231,13 @@ func (r *run) maintain(ctx context.Context) Summary {
 	r.Metrics.InitCounters(r.provider)
 
 	ended := r.careAndChange(ctx)
-	if ended.Outcome != Repeated {
-		if err := r.noteVersions(ctx); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot note the version in annotations of the resource")
-		}
 
-		request := r.provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
-		r.provider.GetStatus().LastHandledReconcileAt = request
+	if err := r.noteVersions(ctx); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot note the version in annotations of the resource")
 	}
+
+	request := r.provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
+	r.provider.GetStatus().LastHandledReconcileAt = request
 
 	for step, took := range r.spent {
 		r.Metrics.ObserveStep(r.Type, step, took)
@@ -259,10 +258,6 @@ func (r *run) careAndChange(ctx context.Context) Summary {
 
 	changed := r.makeChange(ctx)
 	r.noteWait(resultOf(changed))
-
-	if result := resultOf(changed); result.Outcome == Repeated {
-		return Summary{Result: result}
-	}
 
 	// The change has left another newest revision, or did not come to replace the one that was left to it.
 	if r.done.applied || r.leftToChange {
