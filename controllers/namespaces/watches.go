@@ -199,18 +199,28 @@ func releaseOf(object any) ([]string, error) {
 	return []string{storage.ReleaseName(m.Labels)}, nil
 }
 
+// objects returns what is known of a resource in a namespace; nil until that is watched.
+func (w *Watches) objects(resource schema.GroupVersionResource, name string) toolscache.Indexer {
+	w.mu.Lock()
+	n := w.watched[name]
+	w.mu.Unlock()
+
+	if n == nil || !n.informers[resource].HasSynced() {
+		return nil
+	}
+
+	return n.informers[resource].GetIndexer()
+}
+
 // Records returns the metadata of Helm's records of a release, with managed fields that have the time of the last
 // write. They are not known until the namespace is watched, and must not be changed.
 func (w *Watches) Records(release types.NamespacedName) (records []metav1.PartialObjectMetadata, known bool) {
-	w.mu.Lock()
-	n := w.watched[release.Namespace]
-	w.mu.Unlock()
-
-	if n == nil || !n.informers[Secrets].HasSynced() {
+	objects := w.objects(Secrets, release.Namespace)
+	if objects == nil {
 		return nil, false
 	}
 
-	found, err := n.informers[Secrets].GetIndexer().ByIndex(releaseIndex, release.Name)
+	found, err := objects.ByIndex(releaseIndex, release.Name)
 
 	for _, object := range found {
 		if m, ok := object.(*metav1.PartialObjectMetadata); ok {
@@ -226,15 +236,12 @@ func (w *Watches) Records(release types.NamespacedName) (records []metav1.Partia
 func (w *Watches) Get(
 	resource schema.GroupVersionResource, name types.NamespacedName,
 ) (found *metav1.PartialObjectMetadata, known bool) {
-	w.mu.Lock()
-	n := w.watched[name.Namespace]
-	w.mu.Unlock()
-
-	if n == nil || !n.informers[resource].HasSynced() {
+	objects := w.objects(resource, name.Namespace)
+	if objects == nil {
 		return nil, false
 	}
 
-	object, _, err := n.informers[resource].GetStore().GetByKey(name.String())
+	object, _, err := objects.GetByKey(name.String())
 	found, _ = object.(*metav1.PartialObjectMetadata)
 
 	return found, err == nil
@@ -245,17 +252,14 @@ func (w *Watches) Get(
 func (w *Watches) Find(
 	resource schema.GroupVersionResource, namespace string, matches func(*metav1.PartialObjectMetadata) bool,
 ) []*metav1.PartialObjectMetadata {
-	w.mu.Lock()
-	n := w.watched[namespace]
-	w.mu.Unlock()
-
-	if n == nil || !n.informers[resource].HasSynced() {
+	objects := w.objects(resource, namespace)
+	if objects == nil {
 		return nil
 	}
 
 	var found []*metav1.PartialObjectMetadata
 
-	for _, object := range n.informers[resource].GetStore().List() {
+	for _, object := range objects.List() {
 		if m, ok := object.(*metav1.PartialObjectMetadata); ok && matches(m) {
 			found = append(found, m)
 		}
