@@ -275,16 +275,20 @@ func Deployments(c *chart.Chart) ([]Deployment, error) {
 	return found, nil
 }
 
-// VariableUses returns how often the objects of a chart use each variable, by its name.
-func VariableUses(c *chart.Chart) map[string]int {
+// tableOf returns the table of a chart that Build returned, which can be read.
+func tableOf(c *chart.Chart) []entry {
 	var table []entry
 
-	// The table of a chart that Build returned can be read.
 	_ = json.Unmarshal(c.File(tableFile), &table)
 
+	return table
+}
+
+// VariableUses returns how often the objects of a chart use each variable, by its name.
+func VariableUses(c *chart.Chart) map[string]int {
 	uses := map[string]int{}
 
-	for _, e := range table {
+	for _, e := range tableOf(c) {
 		for _, s := range e.Scalars {
 			addUses(uses, s.Written, 1, s.Expressions)
 		}
@@ -296,14 +300,9 @@ func VariableUses(c *chart.Chart) map[string]int {
 // Prefixes returns what the values of variables must begin with to be replaced as the objects of a chart ask for, by
 // the names of the variables.
 func Prefixes(c *chart.Chart) map[string]string {
-	var table []entry
-
-	// The table of a chart that Build returned can be read.
-	_ = json.Unmarshal(c.File(tableFile), &table)
-
 	prefixes := map[string]string{}
 
-	for _, e := range table {
+	for _, e := range tableOf(c) {
 		for _, s := range e.Scalars {
 			for _, expression := range s.Expressions {
 				if expression.Prefix != "" {
@@ -318,14 +317,9 @@ func Prefixes(c *chart.Chart) map[string]string {
 
 // DeploymentUses returns how many Deployments of a chart have each name: there may be several, in other namespaces.
 func DeploymentUses(c *chart.Chart) map[string]int {
-	var table []entry
-
-	// The table of a chart that Build returned can be read.
-	_ = json.Unmarshal(c.File(tableFile), &table)
-
 	uses := map[string]int{}
 
-	for _, e := range table {
+	for _, e := range tableOf(c) {
 		if strings.HasPrefix(e.File, objectsFolder+"deployment-") {
 			uses[e.Name]++
 		}
@@ -347,15 +341,10 @@ func addUses(uses map[string]int, text string, times int, expressions map[string
 // CheckWritten returns an error if rendering the objects of a chart would take much memory with these values of
 // variables: a short value may be a list or a text that becomes many lines, all of which are indented.
 func CheckWritten(c *chart.Chart, variables map[string]string) error {
-	var table []entry
-
-	// The table of a chart that Build returned can be read.
-	_ = json.Unmarshal(c.File(tableFile), &table)
-
 	budget := limit.NewBudget(maxWritten, limit.MaxDocumentValues)
 	written := 0
 
-	for _, e := range table {
+	for _, e := range tableOf(c) {
 		if len(e.Scalars) == 0 {
 			continue
 		}
