@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -15,14 +16,12 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestServerLimitsClients: a client has little room and time before the handler asks who it is, and cannot keep
-// others away for longer than that.
-func TestServerLimitsClients(t *testing.T) {
-	g := NewWithT(t)
-	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+// serve runs a server until the test ends, and returns its address.
+func serve(t *testing.T, handler http.Handler, config *tls.Config) string {
+	t.Helper()
 
-	server, err := newServer("test", "127.0.0.1:0", handler, nil)
-	g.Expect(err).NotTo(HaveOccurred())
+	server, err := newServer("test", "127.0.0.1:0", handler, config)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -34,7 +33,16 @@ func TestServerLimitsClients(t *testing.T) {
 		NewWithT(t).Expect(<-ended).To(Succeed())
 	})
 
-	address := server.Listener.Addr().String()
+	return server.Listener.Addr().String()
+}
+
+// TestServerLimitsClients: a client has little room and time before the handler asks who it is, and cannot keep
+// others away for longer than that.
+func TestServerLimitsClients(t *testing.T) {
+	g := NewWithT(t)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+
+	address := serve(t, handler, nil)
 	connect := func() net.Conn {
 		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -83,22 +91,10 @@ func TestServerLimitsHandshakes(t *testing.T) {
 	certificate := httptest.NewTLSServer(nil)
 	t.Cleanup(certificate.Close)
 
-	server, err := newServer("test", "127.0.0.1:0", http.NotFoundHandler(), certificate.TLS)
-	g.Expect(err).NotTo(HaveOccurred())
-
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-
-	go func() { ended <- server.Start(ctx) }()
-
-	t.Cleanup(func() {
-		stop()
-		NewWithT(t).Expect(<-ended).To(Succeed())
-	})
-
+	address := serve(t, http.NotFoundHandler(), certificate.TLS)
 	client := certificate.Client()
 	connect := func() {
-		response, err := client.Get("https://" + server.Listener.Addr().String()) //nolint:noctx // it ends with the test
+		response, err := client.Get("https://" + address) //nolint:noctx // it ends with the test
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(response.Body.Close()).To(Succeed())
 	}
