@@ -1,24 +1,23 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/contract/audit/audittest"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/tools"
 )
 
 // injectFrom is cert-manager's annotation of what it injects a CA into.
@@ -56,63 +55,33 @@ spec: {selfSigned: {}}
 	return t
 }
 
-// startInjecting does what cert-manager's cainjector does, until the function that it returns is called, or the spec or
-// container that calls it ends: it writes a CA into each annotated object whose webhooks have another one.
-func (w *world) startInjecting(ctx context.Context, ca []byte) (stop func()) {
-	GinkgoHelper()
-
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
-	stop = func() { cancel(); <-done }
-	DeferCleanup(stop)
-
-	go func() {
-		defer close(done)
-
-		ticker := time.NewTicker(100 * time.Millisecond)
-		defer ticker.Stop()
-
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				w.injectCA(ctx, ca)
-			}
-		}
-	}()
-
-	return stop
+// issued returns the Secret that cert-manager writes for the Certificate of a provider.
+func (t tiny) issued(ca []byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: t.name, Name: t.name + "-cert",
+			Annotations: map[string]string{v1alpha2.CertificateNameAnnotation: t.name + "-serving-cert"},
+		},
+		Data: map[string][]byte{"ca.crt": ca},
+	}
 }
 
-// injectCA writes a CA once. What fails is left to the next time.
-func (w *world) injectCA(ctx context.Context, ca []byte) {
-	for _, list := range []client.ObjectList{
-		&apiextensionsv1.CustomResourceDefinitionList{},
-		&admissionv1.ValidatingWebhookConfigurationList{},
-		&admissionv1.MutatingWebhookConfigurationList{},
-	} {
-		_ = w.client.List(ctx, list)
-		_ = meta.EachListItem(list, func(item runtime.Object) error {
-			o := item.(client.Object)
-			if o.GetAnnotations()[injectFrom] == "" {
-				return nil
-			}
+// startInjecting runs cert-manager's cainjector until the function that it returns is called, or the spec or container
+// that calls it ends.
+func (w *world) startInjecting(ctx context.Context) (stop func()) {
+	GinkgoHelper()
 
-			changed := false
+	injector := w.bed.Command(context.WithoutCancel(ctx), tools.Cainjector, "-v=2")
+	injector.Stdout, injector.Stderr = GinkgoWriter, GinkgoWriter
+	Expect(w.bed.Launch(injector)).To(Succeed())
 
-			for _, bundle := range clientConfigs(o) {
-				changed = changed || !bytes.Equal(*bundle, ca)
-				*bundle = ca
-			}
+	stop = sync.OnceFunc(func() {
+		_ = injector.Process.Kill() // fails only if it has ended
+		_ = injector.Wait()
+	})
+	DeferCleanup(stop)
 
-			if changed {
-				_ = w.client.Update(ctx, o, client.FieldOwner("cert-manager-cainjector"))
-			}
-
-			return nil
-		})
-	}
+	return stop
 }
 
 var _ = Describe("CRDs with a placeholder for the CA that cert-manager injects", Ordered, everyKubernetes, func() {
@@ -126,10 +95,10 @@ var _ = Describe("CRDs with a placeholder for the CA that cert-manager injects",
 
 		var err error
 
-		ca, err = audittest.Certificate(1)
+		ca, err = audittest.Certificate(time.Hour)
 		Expect(err).NotTo(HaveOccurred())
 
-		w.startInjecting(ctx, ca)
+		w.startInjecting(ctx)
 	})
 
 	before := newTiny("ocean", "v1.0.0").withPlaceholder()
@@ -155,6 +124,7 @@ var _ = Describe("CRDs with a placeholder for the CA that cert-manager injects",
 
 	It("are installed", func(ctx SpecContext) {
 		w.offer(ctx, before)
+		Expect(w.client.Create(ctx, before.issued(ca))).To(Succeed())
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady(before.version))
 		Eventually(injected(before.crd())).WithContext(ctx).Should(Equal("/convert"))
@@ -185,6 +155,7 @@ var _ = Describe("CRDs with a placeholder for the CA that cert-manager injects",
 
 		w.offer(ctx, t)
 		w.createComponents(ctx, t, "clusterctl")
+		Expect(w.client.Create(ctx, t.issued(ca))).To(Succeed())
 		Eventually(injected(t.crd())).WithContext(ctx).Should(Equal("/convert"))
 
 		Expect(w.client.Create(ctx, adopted)).To(Succeed())

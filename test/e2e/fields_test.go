@@ -173,10 +173,10 @@ var _ = Describe("The fields of objects", Ordered, ContinueOnFailure, func() {
 
 	DescribeTable("keep the CA that cert-manager injects",
 		func(ctx SpecContext, name, published string) {
-			ca, err := audittest.Certificate(1)
+			ca, err := audittest.Certificate(time.Hour)
 			Expect(err).NotTo(HaveOccurred())
 
-			stop := w.startInjecting(ctx, ca)
+			stop := w.startInjecting(ctx)
 			p := install(ctx, newTiny(name, "v1.0.0").withPlaceholder().withWebhooks("CREATE", published),
 				newTiny(name, "v1.1.0").serving("v1", "v2").withPlaceholder().withWebhooks("UPDATE", published))
 			// others returns the CAs that are not the injected one.
@@ -198,6 +198,7 @@ var _ = Describe("The fields of objects", Ordered, ContinueOnFailure, func() {
 
 				return found
 			}
+			Expect(w.client.Create(ctx, newTiny(name, "").issued(ca))).To(Succeed())
 			Eventually(others).Should(BeEmpty())
 
 			By("letting both run")

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -39,33 +38,15 @@ webhooks:
 	return t
 }
 
-// issued returns the Secret that cert-manager writes for the Certificate of a provider.
-func (t tiny) issued(ca []byte) *corev1.Secret {
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: t.name, Name: t.name + "-cert",
-			Annotations: map[string]string{v1alpha2.CertificateNameAnnotation: t.name + "-serving-cert"},
-		},
-		Data: map[string][]byte{"ca.crt": ca},
-	}
-}
-
 var _ = Describe("Webhooks whose CA cert-manager injects", Ordered, func() {
 	var (
 		w             *world
 		first, second []byte
-		stop          func()
 	)
-
-	inject := func(ctx context.Context, ca []byte) {
-		GinkgoHelper()
-
-		stop = w.startInjecting(ctx, ca)
-	}
 
 	BeforeAll(func(ctx SpecContext) {
 		w = sharedWorld(ctx)
-		first, second = must(audittest.Certificate(1)), must(audittest.Certificate(2))
+		first, second = must(audittest.Certificate(time.Hour)), must(audittest.Certificate(time.Hour))
 	})
 
 	before := newTiny("called", "v1.0.0").withPlaceholder().withWebhook("Validating")
@@ -96,12 +77,11 @@ var _ = Describe("Webhooks whose CA cert-manager injects", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(lack(v1alpha2.CAMissingReason, "webhooks have no CA",
 			"v1.0.0 is not healthy: ", "CustomResourceDefinition "+before.crd(), ", ValidatingWebhookConfiguration called-"))
 
-		inject(ctx, first)
+		w.startInjecting(ctx)
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), trusted))
 	})
 
 	It("fail an upgrade after which they have no CA any longer", func(ctx SpecContext) {
-		stop()
 		w.offer(ctx, after)
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse,
@@ -112,14 +92,12 @@ var _ = Describe("Webhooks whose CA cert-manager injects", Ordered, func() {
 	})
 
 	It("let an upgrade pass that is injected at once", func(ctx SpecContext) {
-		inject(ctx, first)
+		w.startInjecting(ctx)
 		update(ctx, w, p, request("again"))
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"), trusted))
 	})
 
 	It("have an outdated CA until cert-manager injects the new one, which fails no revision", func(ctx SpecContext) {
-		stop()
-
 		secret := after.issued(nil)
 		Expect(bedtest.Edit(ctx, w.client, secret, func(s *corev1.Secret) {
 			s.Data = map[string][]byte{"ca.crt": second}
@@ -131,7 +109,7 @@ var _ = Describe("Webhooks whose CA cert-manager injects", Ordered, func() {
 		w.restart()
 		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).Should(outdated)
 
-		inject(ctx, second)
+		w.startInjecting(ctx)
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"), trusted))
 	})
 
@@ -139,7 +117,7 @@ var _ = Describe("Webhooks whose CA cert-manager injects", Ordered, func() {
 		t := newTiny("called-at-once", "v1.0.0").withPlaceholder().withWebhook("Validating")
 		p := t.resource()
 
-		inject(ctx, second)
+		w.startInjecting(ctx)
 		w.offer(ctx, t)
 		Expect(w.client.Create(ctx, t.issued(second))).To(Succeed())
 		Expect(w.client.Create(ctx, p)).To(Succeed())

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
 // stale returns the artifacts that Build has to build.
@@ -43,13 +44,17 @@ func (s *Set) recipe(a artifact) (string, error) {
 		return "", err
 	}
 
+	if strings.HasPrefix(a.pkg, "./") {
+		pinned = append(pinned, filepath.Join(s.pins(a), a.pkg, "main.go"))
+	}
+
 	for _, file := range pinned {
-		pins, err := os.ReadFile(file)
+		content, err := os.ReadFile(file)
 		if err != nil {
-			return "", fmt.Errorf("read the pins of %s: %w", a.name, err)
+			return "", fmt.Errorf("read what %s is built from: %w", a.name, err)
 		}
 
-		hash.Write(pins)
+		hash.Write(content)
 	}
 
 	return fmt.Sprintf("%x\n", hash.Sum(nil)), nil

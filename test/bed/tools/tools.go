@@ -29,6 +29,8 @@ const (
 	Helm3             = "helm"
 	Helm4             = "helm4"
 	Registry          = "registry"
+	// Cainjector injects CAs as cert-manager does.
+	Cainjector = "cainjector"
 	// Programs of a real node; WithNode adds them.
 	Kubelet   = "kubelet"
 	KubeProxy = "kube-proxy"
@@ -63,7 +65,8 @@ const kubernetesPins = "kubernetes"
 type artifact struct {
 	name string
 	pins string // the folder next to this file whose go.mod pins it
-	pkg  string // the main package
+	// pkg is the main package: one of a module that is pinned, or one in a folder of the pins, which begins with "./".
+	pkg string
 	// set by the linker; {version of M}, {major of M} and {minor of M} are replaced by those of module M
 	variables []string
 	module    string   // the module with the manifests
@@ -133,6 +136,7 @@ var testArtifacts = []artifact{
 			"github.com/distribution/distribution/v3/version.version={version of github.com/distribution/distribution/v3}",
 		},
 	},
+	{name: Cainjector, pins: "cert-manager", pkg: "./cainjector"},
 }
 
 // nodeArtifacts are pinned separately, because their dependencies are used by nothing else.
