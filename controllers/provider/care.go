@@ -218,7 +218,8 @@ func (r *run) observe(ctx context.Context) error {
 		r.installed.foreign, r.installed.Record = r.checkOwner(), nil
 	case look.Record == nil:
 	case newest.Ours() && !newest.Confirmed():
-		r.installed.unconfirmed = release.Unconfirmed(r.provider, look.History.Release, newest)
+		r.installed.unconfirmed = release.Unconfirmed(
+			look.History.Release, newest.Number, release.MissingNewest(r.provider, newest))
 		r.installed.Record = nil
 	case !newest.Ours() && !look.Record.IsOf(r.provider):
 		r.installed.otherChart = describeChart(look.Record)

@@ -296,12 +296,12 @@ func (r *run) makePlan(ctx context.Context) error {
 
 	if planned.Chart != nil {
 		if err := r.saveChart(ctx); err != nil {
-			return r.planFailed(err)
+			return r.planFailed(resultOf(err))
 		}
 	}
 
 	if err != nil {
-		return r.planFailed(&fetchError{err})
+		return r.planFailed(resultOr(err, v1alpha2.ComponentsFetchErrorReason))
 	}
 
 	r.provider.GetStatus().MissingVariables = planned.MissingVariables
@@ -356,7 +356,7 @@ func (r *run) saveChart(ctx context.Context) error {
 	}
 
 	if outdated := r.change.plan.Chart.Outdated; outdated != nil {
-		r.change.problem = resultOf(&fetchError{outdated})
+		r.change.problem = resultOr(outdated, v1alpha2.ComponentsFetchErrorReason)
 		r.emit(r.provider, sourceUnavailable(r.change.plan.Chart.Digest, object.Text(outdated)))
 	}
 

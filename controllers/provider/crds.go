@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // Objects that cannot be rewritten are tried again after migrationRetry, and so is what the watch on CRDs
@@ -30,21 +31,22 @@ const managersTime = time.Minute
 // maxUnmigrated bounds how many CRDs the message of a condition names.
 const maxUnmigrated = 5
 
-// unsafeError reports that a change of CRDs would break something, or could not be tried.
-type unsafeError struct {
-	report *trial.Report
-	// version of the provider that has the changed CRDs.
-	version string
-}
-
-func (e *unsafeError) Error() string {
+// unsafe returns the problem of changes of CRDs, for a version of the provider, that would break something, or could
+// not be tried.
+func unsafe(report *trial.Report, version string) error {
+	found := &problem.Error{Condition: v1alpha2.CRDsSafeCondition, Reason: v1alpha2.UnsafeCRDsReason}
 	verdict := "are not safe"
-	if e.report.Untried() {
+
+	if report.Untried() { // which the restart of a manager ends
+		found.Reason, found.Outcome = v1alpha2.UnreadableObjectsReason, problem.Retrying
 		verdict = "cannot be tried on existing objects"
 	}
 
-	return fmt.Sprintf("changes of CustomResourceDefinitions %s: %s; to apply them anyway, set the annotation %s: %s",
-		verdict, e.report.Message(), v1alpha2.AllowUnsafeCRDAnnotation, e.report.Allowance(e.version))
+	found.Message = fmt.Sprintf(
+		"changes of CustomResourceDefinitions %s: %s; to apply them anyway, set the annotation %s: %s",
+		verdict, report.Message(), v1alpha2.AllowUnsafeCRDAnnotation, report.Allowance(version))
+
+	return found
 }
 
 // planChange plans the CRDs of the plan.
@@ -162,7 +164,7 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan) error {
 	}
 
 	if checked.Refused() {
-		return &unsafeError{checked, planned.Version()}
+		return unsafe(checked, planned.Version())
 	}
 
 	r.emit(r.provider, unsafeCRDsAllowed(checked.Allowed()))

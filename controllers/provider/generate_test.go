@@ -175,9 +175,7 @@ func (g generator) look(r *run) {
 		return
 	case !newest.Confirmed():
 		r.installed.Newest = state.Revision{}
-		r.installed.unconfirmed = &release.UnconfirmedError{
-			Release: r.installed.History.Release, Revision: newest.Number,
-		}
+		r.installed.unconfirmed = release.Unconfirmed(r.installed.History.Release, newest.Number, 0)
 
 		return
 	}

@@ -166,13 +166,13 @@ func (r *run) recheck() {
 // planFailed ends the change with the problem that prevented the plan, unless what the resource asks for
 // was installed before: the problem is then reported, but what is installed is as desired, and nothing
 // is tried unless it fails.
-func (r *run) planFailed(problem error) error {
+func (r *run) planFailed(problem Result) error {
 	pin, pinned := r.installed.History.Pin(r.asked(), "", v1alpha2.RevisionInputs{}, r.watched)
 	if !pinned {
-		return problem
+		return endWith(problem)
 	}
 
-	r.change.problem = resultOf(problem)
+	r.change.problem = problem
 	r.change.goal = goal{version: pin.Version}
 
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
@@ -19,14 +20,14 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// problem describes missing.
-const problem = "Deployment capa-system/manager: does not exist"
+// absent describes missing.
+const absent = "Deployment capa-system/manager: does not exist"
 
 var (
 	refused  = Result{Outcome: Stalled, Reason: v1alpha2.VersionNotFoundReason, Message: "there is no v9.9.9"}
 	retrying = Result{Outcome: Retrying, Reason: v1alpha2.InstallFailedReason, Message: "connection refused"}
 	// untrusted is why a revision is not trusted.
-	untrusted = &release.UnconfirmedError{Revision: 3}
+	untrusted = release.Unconfirmed(types.NamespacedName{}, 3, 0)
 
 	missing  = &health.Report{Objects: []health.ObjectHealth{unhealthy("does not exist", status.NotFoundStatus)}}
 	hopeless = func() *health.Report {
@@ -72,7 +73,7 @@ func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
 		},
 		"not healthy": {
 			r:       unhealthy,
-			message: "v1.0.0 is not healthy; v1.1.0 is not applied: there is no v9.9.9; " + problem,
+			message: "v1.0.0 is not healthy; v1.1.0 is not applied: there is no v9.9.9; " + absent,
 		},
 		"failed": {
 			r: newTestRun(revision(3, v1alpha2.RevisionFailed, former)),
@@ -343,7 +344,7 @@ func TestHolds(t *testing.T) {
 		},
 		"by helm, not healthy": {
 			asks("v1.0.0", func(r *run) { byHelm(r); r.installed.health = missing }),
-			"v1.0.0 is not healthy, held at revision 3 by another program (Rollback to 1): " + problem + "; " +
+			"v1.0.0 is not healthy, held at revision 3 by another program (Rollback to 1): " + absent + "; " +
 				"to undo that, run `capstan upgrade apply infrastructure-aws:v1.0.0`",
 		},
 		"by rollbackTo": {
@@ -461,13 +462,13 @@ func TestFailedAttempt(t *testing.T) {
 			r:        returning,
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
-			message: "rolling back to v1.0.0; v1.1.0 failed, will be tried again: no node; " + problem,
+			message: "rolling back to v1.0.0; v1.1.0 failed, will be tried again: no node; " + absent,
 		},
 		"rolled back, to what is not healthy": {
 			r:        sick,
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
-			message: "v1.0.0 is not healthy; v1.1.0 failed, will be tried again: no node; " + problem,
+			message: "v1.0.0 is not healthy; v1.1.0 failed, will be tried again: no node; " + absent,
 		},
 		"given up": {
 			r:        twice,

@@ -16,7 +16,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/ranges"
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -46,7 +45,7 @@ func (r *run) selectVersion(ctx context.Context) error {
 func (r *run) selectUnless(prevented offers.Prevented) error {
 	seen, err := r.upgrading(prevented)
 	if err != nil {
-		return &preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: err.Error()}
+		return err
 	}
 
 	selected, until := offers.Upgrade(seen)

@@ -131,7 +131,7 @@ func (r *run) writeDrifted(written *conditions) (drifted int, events []Event) {
 	switch {
 	case r.installed.unconverted != nil:
 		written.markUnknown(v1alpha2.DriftedCondition, v1alpha2.UnreadableObjectsReason, "%s",
-			object.Text(r.installed.unconverted))
+			r.installed.unconverted.Message)
 
 		return 0, nil
 	case !compared:
