@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -99,7 +99,7 @@ func (r *run) makeChange(ctx context.Context) error {
 
 	// That the operator cannot upgrade the provider by itself makes that no less ready.
 	for r.preventsUpgrade(err) {
-		r.block(cmp.Or(resultOf(err).Message, r.change.problem.Message))
+		r.block(cmp.Or(resultOf(err).text(), r.change.problem.text()))
 		err = r.installVersion(ctx)
 	}
 
@@ -153,13 +153,9 @@ func (r *run) checkSelected() error {
 		return nil
 	}
 
-	return endWith(Result{
-		Outcome: Stalled, Condition: v1alpha2.PreflightCheckCondition,
-		Reason: v1alpha2.CAPIVersionIncompatibilityReason,
-		Message: fmt.Sprintf(
-			"the source has offered %s with the contract %s of the installed version, and now has %s with the contract %s",
-			r.selection.Version, contract, found, r.change.goal.contract),
-	})
+	return problem.Refuse(v1alpha2.CAPIVersionIncompatibilityReason,
+		"the source has offered %s with the contract %s of the installed version, and now has %s with the contract %s",
+		r.selection.Version, contract, found, r.change.goal.contract)
 }
 
 // reachGoal brings the release to its goal.

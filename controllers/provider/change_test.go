@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	stopped = Result{Outcome: Stalled, Message: "refused"}
-	pending = Result{Outcome: Waiting, Message: "waits"}
+	stopped = Result{Outcome: Stalled, message: because("refused")}
+	pending = Result{Outcome: Waiting, message: because("waits")}
 )
 
 // upgrading returns a run that upgrades v1.0.0 to v1.1.0, with CRDs that are updated.
@@ -166,7 +166,7 @@ func TestCheckSelected(t *testing.T) {
 			g.Expect(result.Ends()).To(Equal(c.message != ""))
 
 			if result.Ends() {
-				g.Expect(result.Message).To(Equal(offered + c.message))
+				g.Expect(result.text()).To(Equal(offered + c.message))
 				g.Expect(result.Condition).To(Equal(v1alpha2.PreflightCheckCondition))
 			}
 		})

@@ -117,7 +117,7 @@ func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan) error {
 		r.memory.corrections.record(found.Object, now, found.corrected)
 
 		if !found.corrected {
-			r.explainLeft(found, errors.New(resultOf(err).Message), now)
+			r.explainLeft(found, errors.New(resultOf(err).text()), now)
 		}
 	}
 

@@ -35,7 +35,7 @@ func resultOr(err error, reason string) Result {
 		return ended.Result
 	}
 
-	result := Result{Outcome: Retrying, Condition: installFailed, Reason: reason, Message: object.Text(err)}
+	result := because(object.Text(err)).of(Result{Outcome: Retrying, Condition: installFailed, Reason: reason})
 	result.explain(err)
 	result.Limited = result.Outcome == Waiting || result.Outcome == Retrying
 
@@ -55,12 +55,12 @@ func (r *Result) explain(err error) {
 	case object.IsNotPermitted(err) && (found == nil || !found.Alone):
 		r.stall(preflightFailed, v1alpha2.MissingPermissionsReason)
 
-		if fix := object.Fix(err); !strings.HasSuffix(r.Message, fix) {
-			r.Message += fix
+		if text, fix := object.Text(err), object.Fix(err); !strings.HasSuffix(text, fix) {
+			r.message = because(text + fix)
 		}
 	case errors.As(err, &denied):
 		r.stall(preflightFailed, v1alpha2.AccessDeniedReason)
-		r.Message = denied.Error()
+		r.message = because(denied.Error())
 	case errors.As(err, new(*ranges.Error)):
 		r.stall(preflightFailed, v1alpha2.IncorrectVersionFormatReason)
 	case errors.As(err, new(*bundle.InvalidError)):
@@ -69,7 +69,7 @@ func (r *Result) explain(err error) {
 		r.Condition, r.Reason, r.Outcome, r.At = found.Condition, found.Reason, outcomes[found.Outcome], found.Until
 
 		if found.Alone {
-			r.Message = found.Message
+			r.message = because(found.Message)
 		}
 	case errors.As(err, new(*fetch.UnknownProviderError)):
 		r.stall(installFailed, v1alpha2.UnknownProviderReason)

@@ -205,7 +205,7 @@ func TestResultOfError(t *testing.T) {
 			g.Expect(result.Outcome).To(Equal(test.outcome))
 			g.Expect(result.At).To(Equal(test.at))
 			g.Expect(result.Limited).To(Equal(test.outcome != Stalled), "waiting for others does not last forever")
-			g.Expect(result.Message).To(ContainSubstring(test.err.Error()))
+			g.Expect(result.text()).To(ContainSubstring(test.err.Error()))
 		})
 	}
 }
@@ -216,14 +216,15 @@ func TestProblemThatSaysAll(t *testing.T) {
 	found := problem.Fail(v1alpha2.ComponentsPatchErrorReason, "spec.patches[0]: no")
 	found.Alone = true
 
-	g.Expect(resultOf(fmt.Errorf("password: %w", found)).Message).To(Equal("spec.patches[0]: no"))
+	g.Expect(resultOf(fmt.Errorf("password: %w", found)).text()).To(Equal("spec.patches[0]: no"))
 }
 
 func TestOtherResults(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(resultOf(nil)).To(Equal(Result{}))
 	g.Expect(resultOf(errors.New("timeout"))).To(Equal(Result{
-		Outcome: Retrying, Condition: installFailed, Reason: v1alpha2.InstallFailedReason, Message: "timeout", Limited: true,
+		Outcome: Retrying, Condition: installFailed, Reason: v1alpha2.InstallFailedReason,
+		message: because("timeout"), Limited: true,
 	}))
 
 	g.Expect(resultOr(errors.New("timeout"), v1alpha2.ComponentsFetchErrorReason).Reason).To(

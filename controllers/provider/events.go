@@ -57,14 +57,16 @@ func note(message string) string {
 	return object.OneLine(object.Printable(message), maxNote)
 }
 
-// failedEvent returns the event about an attempt that has failed: one for each, and one if it is the last. Before are
-// the conditions until now.
-func failedEvent(before []metav1.Condition, failed Result) []Event {
-	known := v1alpha2.FindCondition(before, v1alpha2.ReadyCondition).Message
-	attempt, _, _ := strings.Cut(failed.Verdict, ",")
+// attempt is one that has failed: by its revision, and whether it was the last.
+type attempt struct {
+	revision int
+	last     bool
+}
 
-	isKnown := strings.Contains(known, attempt+",") || strings.Contains(known, attempt+":")
-	if isKnown && (failed.Outcome != Stalled || strings.Contains(known, failed.Verdict)) {
+// failedEvent returns the event about an attempt that has failed: one for each, and one if it is the last. Told is the
+// attempt that such an event was about before.
+func failedEvent(told, now attempt, failed Result) []Event {
+	if told.revision == now.revision && (told.last || !now.last) {
 		return nil
 	}
 

@@ -3,59 +3,86 @@ package provider
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// message is what Ready says, in this order. What runs and what becomes of what is wanted is its verdict.
+// message is what Ready says, in this order. It becomes a text where a condition or an event is written.
 type message struct {
+	// runs is what runs, and wanted what becomes of what is wanted. Together they are the verdict.
 	runs, wanted string
 	causes       []string
-	remedy       string
+	// notes are what else a user should know.
+	notes []string
+	// remedy is what a user can do.
+	remedy string
 }
+
+// because returns a message that only has a cause.
+func because(cause string) message { return message{causes: []string{cause}} }
 
 // of returns the result with the message.
 func (m message) of(result Result) Result {
-	result.Verdict, result.Remedy = clauses(m.runs, m.wanted), m.remedy
-	result.Message = result.Verdict
-
-	causes := clauses(m.causes...)
-	if result.Message != "" && causes != "" {
-		result.Message += ": "
-	}
-
-	result.Message = clauses(result.Message+causes, m.remedy)
+	result.message = m
 
 	return result
 }
 
-// clauses joins clauses. It leaves out those that repeat what others before have said.
+// verdict returns what runs, and what becomes of what is wanted; empty if the message does not say.
+func (m message) verdict() string { return clauses(m.runs, m.wanted) }
+
+// said returns the message without its remedy.
+func (m message) said() string {
+	said, causes := m.verdict(), clauses(m.causes...)
+	if said != "" && causes != "" {
+		said += ": "
+	}
+
+	return clauses(append([]string{said + causes}, m.notes...)...)
+}
+
+// text returns the whole message.
+func (m message) text() string { return clauses(m.said(), m.remedy) }
+
+// short returns the message without its causes.
+func (m message) short() string { return cmp.Or(m.verdict(), m.text()) }
+
+// within returns the message in at most limit bytes. The causes are cut before the verdict and the remedy.
+func (m message) within(limit int) string {
+	text, end := m.text(), ""
+	if len(text) <= limit {
+		return text
+	}
+
+	if m.remedy != "" {
+		end = "; " + m.remedy
+	}
+
+	return object.OneLine(m.said(), limit-len(" …")-len(end)) + end
+}
+
+// clauses joins clauses, each of them once.
 func clauses(all ...string) string {
-	text := ""
+	var said []string
 
 	for _, clause := range all {
-		switch {
-		case strings.Contains(text, clause):
-		case text == "":
-			text = clause
-		default:
-			text += "; " + clause
+		if clause != "" && !slices.Contains(said, clause) {
+			said = append(said, clause)
 		}
 	}
 
-	return text
+	return strings.Join(said, "; ")
 }
 
-// also adds a cause to the message of a result.
-func (r Result) also(cause string) Result {
-	if cause == "" {
-		return r
+// also adds a note to the message of a result; empty for none.
+func (r Result) also(note string) Result {
+	if note != "" {
+		r.notes = append(slices.Clip(r.notes), note)
 	}
-
-	said := strings.TrimSuffix(r.Message, "; "+r.Remedy)
-	r.Message = clauses(said, cause, r.Remedy)
 
 	return r
 }

@@ -175,7 +175,7 @@ func (c catalog) addErrors(t *testing.T) {
 
 	for _, err := range []error{wrongToken(t), otherDigest(t)} {
 		result := resultOf(err)
-		result.Message = localAddress.ReplaceAllString(result.Message, "server.example.com")
+		result.message = because(localAddress.ReplaceAllString(result.text(), "server.example.com"))
 		c.addStopped(result)
 	}
 }

@@ -154,10 +154,10 @@ func (r *run) removalFailed(ctx context.Context, err error) error {
 	blocked := problem.Of(err)
 	age := time.Since(r.provider.GetDeletionTimestamp().Time)
 
-	return endWith(Result{
-		Outcome: outcomes[blocked.Outcome], Reason: blocked.Reason, Message: blocked.Message,
+	return endWith(because(blocked.Message).of(Result{
+		Outcome: outcomes[blocked.Outcome], Reason: blocked.Reason,
 		At: time.Now().Add(min(max(age, MinRetry), maxBlockedRetry)),
-	})
+	}))
 }
 
 // removedByOthers returns the result of a resource that only finalizers of others hold.
@@ -178,9 +178,8 @@ func (r *run) removedByOthers(ctx context.Context) error {
 		return err
 	}
 
-	return endWith(Result{
-		Outcome: Stalled, Reason: v1alpha2.DeletionBlockedReason, Message: takeover.Hold(r.provider),
-	})
+	return endWith(because(takeover.Hold(r.provider)).of(
+		Result{Outcome: Stalled, Reason: v1alpha2.DeletionBlockedReason}))
 }
 
 // dropFinalizer removes the finalizer, and that of cluster-api-operator, which removes it itself if it runs. kept is
@@ -209,10 +208,10 @@ func (r *run) dropFinalizer(ctx context.Context, kept int) error {
 	r.status.changed(r.provider)
 
 	if apierrors.IsConflict(err) {
-		return endWith(Result{
-			Outcome: Idle, Reason: v1alpha2.DeletingReason, At: time.Now().Add(conflictRetry),
-			Message: v1alpha2.FullName(r.provider) + " was changed while its finalizer was being removed, which is retried",
-		})
+		changed := v1alpha2.FullName(r.provider) + " was changed while its finalizer was being removed, which is retried"
+
+		return endWith(because(changed).of(
+			Result{Outcome: Idle, Reason: v1alpha2.DeletingReason, At: time.Now().Add(conflictRetry)}))
 	}
 
 	r.forget(r.provider)

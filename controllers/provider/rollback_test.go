@@ -63,6 +63,6 @@ func TestUncheckedTarget(t *testing.T) {
 	_, err = r.checkReturn(t.Context(), target)
 	result := resultOf(err)
 	g.Expect(result.Outcome).To(Equal(Retrying))
-	g.Expect(result.Message).To(HavePrefix("read Secret capa-system/sh.helm.release.v1.infrastructure-aws.v1"))
+	g.Expect(result.text()).To(HavePrefix("read Secret capa-system/sh.helm.release.v1.infrastructure-aws.v1"))
 	g.Expect(r.policy.Refused).To(BeEmpty())
 }

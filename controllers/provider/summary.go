@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,8 +19,10 @@ import (
 // Summary is how a reconcile ended.
 type Summary struct {
 	Result
-	// Failed is Result without what runs meanwhile. It is zero if the wanted version has not failed.
-	Failed Result
+	// Attempt is the revision that has failed; 0 if the wanted version has not. Failed is Result without what runs
+	// meanwhile.
+	Attempt int
+	Failed  Result
 }
 
 // summarize combines how care and change ended: what is installed, and why it is not yet what was asked for.
@@ -36,7 +37,7 @@ func (r *run) summarize(care, change Result) Summary {
 
 	// A manager that gets a flag which it does not have stops at its start, and only its log says why.
 	for _, f := range r.change.plan.Warnings.Flags {
-		if strings.Contains(ended.Message, "/"+f.Deployment+":") {
+		if strings.Contains(ended.text(), "/"+f.Deployment+":") {
 			ended.Result = ended.also(f.String())
 		}
 	}
@@ -56,7 +57,7 @@ func (r *run) conclude(care, change Result) Summary {
 		return Summary{Result: r.otherChart()}
 	case inSync && care.Ends():
 		has := r.installed.version() + " has a problem"
-		return Summary{Result: message{runs: has, causes: []string{care.Message}}.of(care)}
+		return Summary{Result: message{runs: has, causes: []string{care.text()}}.of(care)}
 	case inSync:
 		return Summary{Result: r.healthResult()}
 	case r.change.release.State.State == state.Locked:
@@ -66,11 +67,14 @@ func (r *run) conclude(care, change Result) Summary {
 		return Summary{Result: r.unconfirmed().of(Result{
 			Outcome: Stalled, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
 		})}
+	case r.installed.Record == nil && care.Ends():
+		return Summary{Result: care}
 	case r.installed.Record == nil:
-		return Summary{Result: cmp.Or(care, Result{
+		deleted := fmt.Sprintf("release %s was deleted just after it was applied; it will be installed again",
+			r.installed.History.Release)
+
+		return Summary{Result: because(deleted).of(Result{
 			Outcome: Retrying, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
-			Message: fmt.Sprintf("release %s was deleted just after it was applied; it will be installed again",
-				r.installed.History.Release),
 			Limited: true,
 		})}
 	}
@@ -80,17 +84,17 @@ func (r *run) conclude(care, change Result) Summary {
 
 // stopped is the result of a change that ended early: what runs meanwhile, and why what is wanted is not applied.
 func (r *run) stopped(care, change Result) Result {
-	change.Cause = change.Message
-	said := message{runs: r.running(care), causes: []string{change.Message}}
+	change.Cause = change.text()
+	said := message{runs: r.running(care), causes: []string{change.Cause}}
 
 	yet := yetUnless(change.Outcome == Stalled)
 
 	switch {
-	case change.Verdict != "":
+	case change.verdict() != "":
 		return change
 	case r.installed.unconfirmed != nil:
 		said = r.unconfirmed()
-		said.causes = []string{change.Message, r.installed.unconfirmed.Error()}
+		said.causes = []string{change.Cause, r.installed.unconfirmed.Error()}
 
 		return said.of(change)
 	case r.installed.otherChart != "":
@@ -120,7 +124,7 @@ func (r *run) stopped(care, change Result) Result {
 	said.causes = append(said.causes, r.done.refusal)
 
 	if care.Ends() {
-		said.causes = append(said.causes, care.Message)
+		said.causes = append(said.causes, care.text())
 	}
 
 	return said.of(change)
@@ -260,15 +264,17 @@ func (r *run) attemptFailed(care Result) Summary {
 		result.Outcome = Stalled
 	}
 
-	said.wanted = r.attempted() + " failed" + times(r.installed.History.Failures(r.change.release.Digest))
+	failures, follows := r.installed.History.Failures(r.change.release.Digest), ""
 
 	switch {
 	case decision.Action == state.Stop:
-		said.wanted += ", given up"
+		follows = ", given up"
 		said.remedy = r.remedy("to try again")
 	case result.Outcome == Waiting:
-		said.wanted += ", will be tried again"
+		follows = ", will be tried again"
 	}
+
+	said.wanted = r.attempted() + " failed" + times(failures) + follows
 
 	if !deployed {
 		result.Condition = v1alpha2.ProviderInstalledCondition
@@ -284,16 +290,27 @@ func (r *run) attemptFailed(care Result) Summary {
 		said.runs = r.running(care)
 	}
 
+	// That the rollback to the same version failed says it all.
+	rollbackFailed := said.runs != "" && r.installed.Newest.Status == v1alpha2.RevisionFailed
+	if rollbackFailed && failures < 2 && follows == "" && r.change.goal.version == r.installed.version() {
+		said.wanted = ""
+	}
+
 	if deployed && r.installed.health != nil && !r.installed.runs() {
 		said.causes = append(said.causes, r.installed.problem())
 	}
 
 	// The rollback, for example, could not be completed.
 	if care.Ends() {
-		said.causes = append(said.causes, care.Message)
+		said.causes = append(said.causes, care.text())
 	}
 
-	return Summary{Result: said.of(result), Failed: failed}
+	attempted := r.installed.Newest.Number
+	if attempts := r.installed.History.Attempts(r.change.release.Digest); len(attempts) > 0 {
+		attempted = attempts[0].Number
+	}
+
+	return Summary{Result: said.of(result), Attempt: attempted, Failed: failed}
 }
 
 // attempted names what was attempted.
