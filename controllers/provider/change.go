@@ -51,14 +51,11 @@ var steps = []step{
 	{"core is ready before what needs it", (*run).needsCore, (*run).checkCore, metrics.StepPreflight},
 	{"providers change one after the other", (*run).changesVersion, (*run).checkTurn, ""},
 	{"no other program has installed the provider", (*run).installs, (*run).checkInstalled, ""},
-	{"CRDs are compared with those of the cluster", (*run).plans, (*run).planChange, metrics.StepCRDs},
-	{"objects are rewritten before a version goes", (*run).changesCRDs, ofChange((*run).migrateBefore), metrics.StepCRDs},
-	{"changes of CRDs break nothing", (*run).affectsObjects, ofChange((*run).checkCRDs), metrics.StepCRDs},
+	{"changes of CRDs break nothing", (*run).plans, (*run).prepareChange, metrics.StepCRDs},
 	{"the API server accepts all objects", (*run).triesFirst, (*run).dryRun, metrics.StepCRDs},
 	{"core that changes at the same time comes first", (*run).changesVersion, (*run).letCoreBegin, ""},
 	{"a change is announced before it begins", (*run).begins, (*run).announceChange, ""},
-	{"CRDs are applied before the release", (*run).changesCRDs, ofChange((*run).sendCRDs), metrics.StepCRDs},
-	{"CRDs that were changed are corrected", (*run).plans, (*run).correctChange, metrics.StepCRDs},
+	{"CRDs are applied before the release", (*run).plans, (*run).applyCRDs, metrics.StepCRDs},
 	{"nothing prevents the release", (*run).plans, (*run).pass, ""},
 	{"the release is applied", (*run).applies, (*run).apply, metrics.StepRelease},
 	{"the CRDs are served", (*run).plans, (*run).awaitCRDs, ""},
@@ -119,7 +116,7 @@ func (r *run) preventsUpgrade(err error) bool {
 	result := resultOf(err)
 	stopped := result.Outcome == Stalled || result.Condition == v1alpha2.CRDsSafeCondition || r.change.problem.Ends()
 
-	return r.selection.Starts() && stopped && !r.done.applied && !r.change.appliedCRDs
+	return r.selection.Starts() && stopped && !r.done.applied && !r.change.crds.applied
 }
 
 // installVersion plans the version that the resource asks for, and installs it.
@@ -235,17 +232,9 @@ func (r *run) changesVersion() bool {
 	return r.upgrades() && (record == nil || record.AppVersion != r.change.goal.version)
 }
 
-// changesCRDs reports whether CRDs are created or updated.
-func (r *run) changesCRDs() bool { return r.change.crdsDiffer }
-
-// affectsObjects reports whether there may be objects that need the CRDs as they are.
-func (r *run) affectsObjects() bool {
-	return r.changesCRDs() || r.upgrades() && r.change.crdsDropped
-}
-
 // triesFirst reports whether the release is tried before its CRDs are applied, so that nothing is touched if it would
 // be refused.
-func (r *run) triesFirst() bool { return r.changesCRDs() && r.upgrades() }
+func (r *run) triesFirst() bool { return r.change.crds.differ && r.upgrades() }
 
 // begins reports whether something is written now that other resources must know of.
 func (r *run) begins() bool {
@@ -509,7 +498,7 @@ func (r *run) apply(ctx context.Context) error {
 
 	r.Metrics.CountReleaseAction(r.provider, action, err)
 
-	if planned := r.change.crds; r.done.applied && planned != nil {
+	if planned := r.change.crds.plan; r.done.applied && planned != nil {
 		r.emit(r.provider, orphanedCRDs(planned.Version(), planned.Dropped(), ""))
 	}
 

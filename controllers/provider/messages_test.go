@@ -400,7 +400,7 @@ func (c catalog) addHealth() {
 			r.provider.GetSpec().Release = &v1alpha2.ReleaseSpec{Drift: v1alpha2.DriftWarn}
 		}}},
 		{deployed, []func(*run){inSync, func(r *run) { r.migration = nothingToMigrate(nil, true) }}},
-		{deployed, []func(*run){inSync, func(r *run) { r.change.crdsChecked = trial.NewReport(nil, nil).Message() }}},
+		{deployed, []func(*run){inSync, func(r *run) { r.change.crds.checked = trial.NewReport(nil, nil).Message() }}},
 		{deployed, []func(*run){inSync, func(r *run) {
 			r.change.release.Pinned = true
 			r.change.release.Pin.Number = 1

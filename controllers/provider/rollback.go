@@ -137,7 +137,7 @@ func (r *run) checkRevision(ctx context.Context) error {
 		return err
 	}
 
-	r.change.crds = planned
+	r.change.crds.plan = planned
 
 	return r.checkDropped(ctx, planned)
 }

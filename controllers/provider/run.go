@@ -10,7 +10,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
-	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/offers"
@@ -84,13 +83,7 @@ type change struct {
 	// release is what follows from the goal for the release.
 	release comparison
 
-	// crds are the changes of CRDs, if crdsDiffer, and those that are left, if crdsDropped; crdsChecked describes those
-	// that were checked, and appliedCRDs is set if the CRDs are those of the plan.
-	crds        *crds.Plan
-	crdsDiffer  bool
-	crdsDropped bool
-	crdsChecked string
-	appliedCRDs bool
+	crds crdChange
 	// passed is set if nothing prevents the release from being what the resource asks for.
 	passed bool
 
@@ -273,7 +266,7 @@ func (r *run) careAndChange(ctx context.Context) Summary {
 	}
 
 	// The change has ended before it got to the CRDs.
-	if !r.change.appliedCRDs {
+	if !r.change.crds.applied {
 		care = first(care, r.inTime(ctx, r.careForCRDs))
 	}
 

@@ -18,7 +18,7 @@ func (r *run) writeConditions(ended Summary, status v1alpha2.ProviderStatus, wri
 			"All preflight checks passed")
 	}
 
-	if checked := r.change.crdsChecked; checked != "" {
+	if checked := r.change.crds.checked; checked != "" {
 		written.markTrue(v1alpha2.CRDsSafeCondition, v1alpha2.CRDsCheckedReason, "%s", checked)
 	}
 
