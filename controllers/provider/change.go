@@ -18,20 +18,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/release/storage"
 )
-
-// goal is the desired state of the release.
-type goal struct {
-	// version that users know it by, and its contract with Cluster API; empty for a revision.
-	version, contract string
-	// digest identifies it in the release's history.
-	digest string
-	// action counts it where there is a release already.
-	action metrics.Action
-	// apply takes the one Helm action that reaches the goal from a state; nil if it cannot be planned.
-	apply func(context.Context, state.Observed) (release.Result, error)
-}
 
 // step is one step of a change.
 type step struct {
@@ -300,20 +287,6 @@ func (r *run) makePlan(ctx context.Context) error {
 	r.change.plan.Release.Owner = r.self
 
 	return r.setGoal()
-}
-
-// salt returns the salt of the release's digests: that of its newest record, or a new one if there is none that is
-// known to be the resource's.
-func (r *run) salt() string {
-	if r.newSalt == "" {
-		r.newSalt = storage.NewSalt()
-	}
-
-	if r.installed.isOwn() && r.installed.Record.Salt != "" {
-		return r.installed.Record.Salt
-	}
-
-	return r.newSalt
 }
 
 // setGoal sets the goal that the plan describes.

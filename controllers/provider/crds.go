@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/problem"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // Objects that cannot be rewritten are tried again after migrationRetry, and so is what the watch on CRDs
@@ -366,4 +367,9 @@ func (r *run) migrationFailed(err error) time.Duration {
 
 func (r *run) migrating(progress *crds.Progress) {
 	r.migration = migration{reason: v1alpha2.MigratingCRDsReason, message: progress.String()}
+}
+
+// ownKinds returns the kinds of which the release's objects wait for its manager.
+func (r *run) ownKinds(ctx context.Context) (cluster.OwnKinds, error) {
+	return r.target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.provider))
 }

@@ -25,13 +25,6 @@ type message struct {
 // because returns a message that only has a cause.
 func because(cause string) message { return message{causes: []string{cause}} }
 
-// of returns the result with the message.
-func (m message) of(result Result) Result {
-	result.message = m
-
-	return result
-}
-
 // verdict returns what runs, and what becomes of what is wanted; empty if the message does not say.
 func (m message) verdict() string { return clauses(m.runs, m.wanted) }
 
@@ -76,15 +69,6 @@ func clauses(all ...string) string {
 	}
 
 	return strings.Join(said, "; ")
-}
-
-// also adds a note to the message of a result; empty for none.
-func (r Result) also(note string) Result {
-	if note != "" {
-		r.notes = append(slices.Clip(r.notes), note)
-	}
-
-	return r
 }
 
 // running describes what runs. What care has a problem with is not called healthy, whatever its objects are.

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/duration"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -92,18 +91,6 @@ func (r *run) withdraw(result Result, written *conditions) {
 			written.remove(name)
 		}
 	}
-}
-
-// overdue returns the result of a wait that takes longer than it may.
-func (r Result) overdue(timeout time.Duration) Result {
-	late := fmt.Sprintf("this takes longer than spec.release.timeout (%s)", duration.HumanDuration(timeout))
-	if r.verdict() == "" {
-		return r.also(late)
-	}
-
-	r.wanted = clauses(r.wanted, late)
-
-	return r
 }
 
 func retry(result Result) string {

@@ -2,7 +2,10 @@ package provider
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
@@ -111,3 +114,31 @@ func removingResult(resource string, finalizers []string) Result {
 
 // maxFinalizers bounds how many finalizers a message names.
 const maxFinalizers = 5
+
+// overdue returns the result of a wait that takes longer than it may.
+func (r Result) overdue(timeout time.Duration) Result {
+	late := fmt.Sprintf("this takes longer than spec.release.timeout (%s)", duration.HumanDuration(timeout))
+	if r.verdict() == "" {
+		return r.also(late)
+	}
+
+	r.wanted = clauses(r.wanted, late)
+
+	return r
+}
+
+// of returns the result with the message.
+func (m message) of(result Result) Result {
+	result.message = m
+
+	return result
+}
+
+// also adds a note to the message of a result; empty for none.
+func (r Result) also(note string) Result {
+	if note != "" {
+		r.notes = append(slices.Clip(r.notes), note)
+	}
+
+	return r
+}

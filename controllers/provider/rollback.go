@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -89,11 +88,6 @@ func unchecked(version, applied string) error {
 		"it is not known whether the managers of %s, whose chart is no longer stored, can work with the "+
 			"CustomResourceDefinitions of %s, which are never downgraded; set spec.version to %[1]s instead",
 		version, applied)
-}
-
-// rollbackTo returns the revision that the resource asks for instead of a version; 0 for none.
-func (r *run) rollbackTo() int {
-	return ptr.Deref(plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo, 0)
 }
 
 // rollbackGoal returns the goal that spec.release.rollbackTo describes.

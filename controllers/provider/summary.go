@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/Masterminds/semver/v3"
 	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -389,25 +388,6 @@ func unchanged(byOperator bool) string {
 	}
 
 	return "nothing is changed while spec.suspend is true"
-}
-
-// asksFor reports whether a version is one that the resource asks for.
-func (r *run) asksFor(version string) bool {
-	if r.provider.GetSpec().Version == version {
-		return true // also of a chart of other origin, whose version may be none
-	}
-
-	matches, err := ranges.Parse(r.provider.GetSpec().Version)
-	if err != nil {
-		return false
-	}
-
-	installed, err := semver.NewVersion(version)
-	if err != nil {
-		return r.provider.GetSpec().Version == ""
-	}
-
-	return matches(installed)
 }
 
 // deletionSuspended is the result of a suspended resource that is being deleted.
