@@ -13,7 +13,7 @@ import (
 
 // message is what Ready says, in this order. It becomes a text where a condition or an event is written.
 type message struct {
-	// runs is what runs, and wanted what becomes of what is wanted. Together they are the verdict.
+	// runs is what runs, and wanted what becomes of what is wanted. Together they are the headline.
 	runs, wanted string
 	causes       []string
 	// notes are what else a user should know.
@@ -25,12 +25,12 @@ type message struct {
 // because returns a message that only has a cause.
 func because(cause string) message { return message{causes: []string{cause}} }
 
-// verdict returns what runs, and what becomes of what is wanted; empty if the message does not say.
-func (m message) verdict() string { return clauses(m.runs, m.wanted) }
+// headline returns what runs, and what becomes of what is wanted; empty if the message does not say.
+func (m message) headline() string { return clauses(m.runs, m.wanted) }
 
 // said returns the message without its remedy.
 func (m message) said() string {
-	said, causes := m.verdict(), clauses(m.causes...)
+	said, causes := m.headline(), clauses(m.causes...)
 	if said != "" && causes != "" {
 		said += ": "
 	}
@@ -42,9 +42,9 @@ func (m message) said() string {
 func (m message) text() string { return clauses(m.said(), m.remedy) }
 
 // short returns the message without its causes.
-func (m message) short() string { return cmp.Or(m.verdict(), m.text()) }
+func (m message) short() string { return cmp.Or(m.headline(), m.text()) }
 
-// within returns the message in at most limit bytes. The causes are cut before the verdict and the remedy.
+// within returns the message in at most limit bytes. The causes are cut before the headline and the remedy.
 func (m message) within(limit int) string {
 	text, end := m.text(), ""
 	if len(text) <= limit {

@@ -118,7 +118,7 @@ const maxFinalizers = 5
 // overdue returns the result of a wait that takes longer than it may.
 func (r Result) overdue(timeout time.Duration) Result {
 	late := fmt.Sprintf("this takes longer than spec.release.timeout (%s)", duration.HumanDuration(timeout))
-	if r.verdict() == "" {
+	if r.headline() == "" {
 		return r.also(late)
 	}
 

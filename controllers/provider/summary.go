@@ -89,7 +89,7 @@ func (r *run) stopped(care, change Result) Result {
 	yet := yetUnless(change.Outcome == Stalled)
 
 	switch {
-	case change.verdict() != "":
+	case change.headline() != "":
 		return change
 	case r.installed.unconfirmed != nil:
 		said = r.unconfirmed()

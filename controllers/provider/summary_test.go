@@ -120,7 +120,7 @@ func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
 			g.Expect(result.Reason).To(Equal(v1alpha2.VersionNotFoundReason))
 			g.Expect(result.text()).To(Equal(test.message))
 			g.Expect(result.Failed).To(BeZero())
-			g.Expect(result.text()).To(HavePrefix(result.verdict() + ": "))
+			g.Expect(result.text()).To(HavePrefix(result.headline() + ": "))
 		})
 	}
 }
@@ -531,8 +531,8 @@ func TestFailedAttempt(t *testing.T) {
 			g.Expect(result.Condition).To(Equal(test.condition))
 			g.Expect(result.text()).To(Equal(test.message))
 			g.Expect(result.At).To(Equal(test.decision.Until))
-			g.Expect(result.verdict()).To(HaveSuffix(result.Failed.verdict()))
-			g.Expect(test.message).To(HavePrefix(result.verdict() + ": "))
+			g.Expect(result.headline()).To(HaveSuffix(result.Failed.headline()))
+			g.Expect(test.message).To(HavePrefix(result.headline() + ": "))
 		})
 	}
 }
@@ -555,7 +555,7 @@ func TestFailedAttemptWithAProblemOfCare(t *testing.T) {
 	result := r.summarize(retrying, Result{})
 	g.Expect(result.Outcome).To(Equal(Retrying))
 	g.Expect(result.text()).To(HaveSuffix("; connection refused"))
-	g.Expect(result.Failed.verdict()).NotTo(ContainSubstring("connection refused"))
+	g.Expect(result.Failed.headline()).NotTo(ContainSubstring("connection refused"))
 }
 
 // TestVersionsThatAreAskedFor: charts of other origin may have versions that are none.

@@ -83,7 +83,7 @@ func (r *run) writeUpgraded(ended Summary, written *conditions) {
 	switch {
 	case ended.Attempt != 0:
 		written.markFalse(v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason,
-			"%s", ended.Failed.verdict())
+			"%s", ended.Failed.headline())
 	case r.change.held(), r.installed.awaitsHealth(),
 		r.change.release.State.State == state.InSync && r.installed.Newest.Number == 1:
 		written.remove(v1alpha2.ProviderUpgradedCondition) // it was about an earlier release, or revision
