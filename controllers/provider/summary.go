@@ -251,10 +251,9 @@ func blockedMessage(pending *v1alpha2.PendingUpgrade) string {
 
 // attemptFailed is the result when the goal was attempted and failed: what runs now, what happens next, and why.
 func (r *run) attemptFailed(care Result) Summary {
-	decision := r.change.release.Decision
+	decision, newest := r.change.release.Decision, r.installed.Newest
 	deployed := r.installed.deployed()
 	result := Result{Outcome: Waiting, Reason: r.attemptReason(), At: decision.Until}
-	said := message{causes: []string{r.failure(), r.done.refusal}}
 
 	switch {
 	case decision.Action == state.Apply:
@@ -263,17 +262,7 @@ func (r *run) attemptFailed(care Result) Summary {
 		result.Outcome = Stalled
 	}
 
-	failures, follows := r.installed.History.Failures(r.change.release.Digest), ""
-
-	switch {
-	case decision.Action == state.Stop:
-		follows = ", given up"
-		said.remedy = r.remedy("to try again")
-	case result.Outcome == Waiting:
-		follows = ", will be tried again"
-	}
-
-	said.wanted = r.attempted() + " failed" + times(failures) + follows
+	said := r.attemptMessage(result.Outcome == Waiting)
 
 	if !deployed {
 		result.Condition = v1alpha2.ProviderInstalledCondition
@@ -285,13 +274,12 @@ func (r *run) attemptFailed(care Result) Summary {
 
 	failed := said.of(result)
 
-	if deployed || r.installed.Newest.RollbackTo != 0 && r.rollbackTo() == 0 {
+	if deployed || newest.RollbackTo != 0 && r.rollbackTo() == 0 {
 		said.runs = r.running(care)
 	}
 
 	// That the rollback to the same version failed says it all.
-	rollbackFailed := said.runs != "" && r.installed.Newest.Status == v1alpha2.RevisionFailed
-	if rollbackFailed && failures < 2 && follows == "" && r.change.goal.version == r.installed.version() {
+	if said.runs != "" && newest.Status == v1alpha2.RevisionFailed && said.wanted == r.installed.version()+" failed" {
 		said.wanted = ""
 	}
 
@@ -304,12 +292,34 @@ func (r *run) attemptFailed(care Result) Summary {
 		said.causes = append(said.causes, care.text())
 	}
 
-	attempted := r.installed.Newest.Number
-	if attempts := r.installed.History.Attempts(r.change.release.Digest); len(attempts) > 0 {
-		attempted = attempts[0].Number
+	return Summary{Result: said.of(result), Attempt: r.failedRevision(), Failed: failed}
+}
+
+// attemptMessage says that the attempt failed, why, and what follows.
+func (r *run) attemptMessage(waits bool) message {
+	said := message{
+		wanted: r.attempted() + " failed" + times(r.installed.History.Failures(r.change.release.Digest)),
+		causes: []string{r.failure(), r.done.refusal},
 	}
 
-	return Summary{Result: said.of(result), Attempt: attempted, Failed: failed}
+	switch {
+	case r.change.release.Decision.Action == state.Stop:
+		said.wanted += ", given up"
+		said.remedy = r.remedy("to try again")
+	case waits:
+		said.wanted += ", will be tried again"
+	}
+
+	return said
+}
+
+// failedRevision returns the revision of the newest attempt.
+func (r *run) failedRevision() int {
+	if attempts := r.installed.History.Attempts(r.change.release.Digest); len(attempts) > 0 {
+		return attempts[0].Number
+	}
+
+	return r.installed.Newest.Number
 }
 
 // attempted names what was attempted.
