@@ -112,7 +112,7 @@ func (r *Reconciler) memoryOf(provider v1alpha2.Provider) *memory {
 	return found
 }
 
-// toldOf returns the failed attempt that an earlier process has told of, by the status that it has left.
+// toldOf returns the failed attempt that an earlier process has reported by an event, by the status that it has left.
 func toldOf(provider v1alpha2.Provider) attempt {
 	stalled := v1alpha2.FindCondition(provider.GetConditions(), v1alpha2.StalledCondition).Status == metav1.ConditionTrue
 

@@ -738,7 +738,7 @@ func TestFailedAttemptsAreNews(t *testing.T) {
 
 	p := newTestRun().provider
 	p.GetStatus().History = []v1alpha2.ReleaseRevision{{Number: 5}, {Number: 4, Status: v1alpha2.RevisionFailed}}
-	g.Expect(toldOf(p)).To(Equal(attempt{revision: 4}), "another process has told of it")
+	g.Expect(toldOf(p)).To(Equal(attempt{revision: 4}), "another process has reported it")
 }
 
 func TestWarningsShareAnEvent(t *testing.T) {
