@@ -43,7 +43,7 @@ func (r *Readers) User(provider v1alpha2.Provider) string {
 	return "system:serviceaccount:" + account.Namespace + ":" + account.Name
 }
 
-// For returns the reader for what a resource names, which asks the API server. It returns a *ForbiddenError if the
+// For returns the reader for what a resource names, which asks the API server. It returns a *problem.Error if the
 // account lacks the permission, and an acl.AccessDeniedError for other namespaces if these are refused.
 func (r *Readers) For(provider v1alpha2.Provider) (client.Reader, error) {
 	reader := &accountReader{reader: r.APIReader}

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -14,39 +15,10 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
-
-// ForbiddenError reports that an account may not read what a resource names.
-type ForbiddenError struct {
-	// User is the name of the account as a user.
-	User string
-	// Verb that the account lacks, for the resource in the namespace.
-	Verb, Resource, Namespace string
-	// Object that cannot be read; empty for a list.
-	Object string
-	// AccountNotFound reports that the account does not exist.
-	AccountNotFound bool
-	// Err is the answer of the API server.
-	Err error
-}
-
-func (e *ForbiddenError) Error() string {
-	what := e.Resource
-	if e.Object != "" {
-		what = e.Object
-	}
-
-	user := e.User
-	if e.AccountNotFound {
-		user += " does not exist and"
-	}
-
-	return fmt.Sprintf("%s may not %s %s, which the resource names; grant it %s for %s in namespace %s, "+
-		"or change the resource", user, e.Verb, what, e.Verb, e.Resource, e.Namespace)
-}
-
-// Unwrap returns the answer of the API server.
-func (e *ForbiddenError) Unwrap() error { return e.Err }
 
 // accountReader explains what is forbidden to an account, and refuses other namespaces.
 type accountReader struct {
@@ -69,9 +41,8 @@ func (r *accountReader) Get(
 	}
 
 	err := r.reader.Get(ctx, key, object, options...)
-	what := ForbiddenError{Verb: "get", Namespace: key.Namespace, Object: kind + " " + key.String()}
 
-	return r.explain(ctx, err, what, kind)
+	return r.explain(ctx, err, request{"get", kind, key.Namespace, kind + " " + key.String()})
 }
 
 // List lists objects.
@@ -85,7 +56,7 @@ func (r *accountReader) List(ctx context.Context, list client.ObjectList, option
 
 	err := r.reader.List(ctx, list, options...)
 
-	return r.explain(ctx, err, ForbiddenError{Verb: "list", Namespace: applied.Namespace}, kind)
+	return r.explain(ctx, err, request{verb: "list", kind: kind, namespace: applied.Namespace})
 }
 
 // checkNamespace returns an acl.AccessDeniedError unless a namespace may be read.
@@ -98,9 +69,16 @@ func (r *accountReader) checkNamespace(what, namespace string) error {
 		"--no-cross-namespace-refs does not allow; move it to namespace %s and correct the resource", what, r.namespace))
 }
 
-// explain completes a *ForbiddenError if the account lacks a permission. That the operator may not
-// impersonate the account is another problem, which the API server describes.
-func (r *accountReader) explain(ctx context.Context, err error, what ForbiddenError, kind string) error {
+// request is one for what a resource names.
+type request struct {
+	verb, kind, namespace string
+	// object is empty for a list.
+	object string
+}
+
+// explain returns a *problem.Error if the account lacks a permission. That the operator may not impersonate the account
+// is another problem, which the API server describes.
+func (r *accountReader) explain(ctx context.Context, err error, asked request) error {
 	if r.user == "" || !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "cannot impersonate") {
 		return err
 	}
@@ -108,12 +86,18 @@ func (r *accountReader) explain(ctx context.Context, err error, what ForbiddenEr
 	account := &metav1.PartialObjectMetadata{}
 	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 
-	what.User = r.user
-	what.AccountNotFound = apierrors.IsNotFound(r.own.Get(ctx, r.account, account))
-	what.Resource = strings.ToLower(kind) + "s"
-	what.Err = err
+	user := r.user
+	if apierrors.IsNotFound(r.own.Get(ctx, r.account, account)) {
+		user += " does not exist and"
+	}
 
-	return &what
+	resource := strings.ToLower(asked.kind) + "s"
+	forbidden := problem.Refuse(v1alpha2.MissingPermissionsReason,
+		"%s may not %s %s, which the resource names; grant it %s for %s in namespace %s, or change the resource",
+		user, asked.verb, cmp.Or(asked.object, resource), asked.verb, resource, asked.namespace)
+	forbidden.Cause, forbidden.Alone = err, true
+
+	return forbidden
 }
 
 // kindOf returns the kind of an object or list.

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // SecretReference is a reference from a provider resource to a Secret.
@@ -35,22 +36,16 @@ func VariablesSecret(provider v1alpha2.Provider) (SecretReference, bool) {
 	return SecretReference{NamespacedName: name, Content: "the provider's variables", Field: field}, found
 }
 
-// SecretNotFoundError reports that a Secret does not exist.
-type SecretNotFoundError struct{ SecretReference }
-
-func (e *SecretNotFoundError) Error() string {
-	return fmt.Sprintf(
-		"Secret %s with %s does not exist; create it, or correct %s", e.NamespacedName, e.Content, e.Field)
-}
-
 // ReadSecret returns the data of the Secret, which is always read from the API server, and never logged. The error is
-// a *SecretNotFoundError if the Secret does not exist.
+// a *problem.Error if the Secret does not exist.
 func ReadSecret(ctx context.Context, apiReader client.Reader, reference SecretReference) (map[string][]byte, error) {
 	secret := &corev1.Secret{}
 
 	err := apiReader.Get(ctx, reference.NamespacedName, secret)
 	if apierrors.IsNotFound(err) {
-		return nil, &SecretNotFoundError{reference}
+		return nil, problem.Refuse(v1alpha2.SecretNotFoundReason,
+			"Secret %s with %s does not exist; create it, or correct %s",
+			reference.NamespacedName, reference.Content, reference.Field)
 	}
 
 	if err != nil {

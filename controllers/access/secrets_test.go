@@ -40,7 +40,7 @@ func TestReadSecret(t *testing.T) {
 		missing := reference
 		missing.Name = "absent"
 		_, err := access.ReadSecret(t.Context(), apiReader, missing)
-		g.Expect(err).To(MatchError(&access.SecretNotFoundError{SecretReference: missing}))
+		g.Expect(err).To(HaveField("Reason", v1alpha2.SecretNotFoundReason))
 		g.Expect(err).To(MatchError("Secret tiny/absent with the keys does not exist; create it, or correct spec.keys"))
 	})
 

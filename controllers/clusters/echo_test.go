@@ -25,6 +25,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
 )
 
@@ -195,6 +196,6 @@ func TestNamesOfCertificatesAreNotRepeated(t *testing.T) {
 	config := kubeConfig(strings.Replace(server.URL, "127.0.0.1", "localhost", 1))
 	pool, _ := newPool(t, secret("there", strings.Replace(config, "hunter2", "hunter2-of-the-tenant", 1)))
 	_, err = pool.For(t.Context(), provider("a", "", "there"))
-	g.Expect(err).To(BeAssignableToTypeOf(&clusters.UnreachableError{}))
+	g.Expect(err).To(HaveField("Reason", v1alpha2.ClusterUnreachableReason))
 	g.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
 }

@@ -17,15 +17,16 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // requestTimeout is the deadline of a request to another cluster.
 const requestTimeout = 30 * time.Second
 
-// KubeConfigError reports that the cluster of spec.kubeConfig cannot be used.
-type KubeConfigError struct{ message string }
-
-func (e *KubeConfigError) Error() string { return e.message }
+// refuse returns the problem of a cluster of spec.kubeConfig that cannot be used.
+func refuse(format string, args ...any) error {
+	return problem.Refuse(v1alpha2.KubeConfigErrorReason, format, args...)
+}
 
 // kubeConfig is a kubeconfig from a Secret.
 type kubeConfig struct {
@@ -51,8 +52,8 @@ func (p *Pool) readKubeConfig(ctx context.Context, provider v1alpha2.Provider) (
 
 	err = reader.Get(ctx, name, secret)
 	if apierrors.IsNotFound(err) {
-		return nil, &KubeConfigError{fmt.Sprintf(
-			"Secret %s of spec.kubeConfig does not exist; create it%s", name, deletionHint(provider))}
+		return nil, refuse(
+			"Secret %s of spec.kubeConfig does not exist; create it%s", name, deletionHint(provider))
 	}
 
 	if err != nil {
@@ -61,8 +62,8 @@ func (p *Pool) readKubeConfig(ctx context.Context, provider v1alpha2.Provider) (
 
 	data, exists := secret.Data[spec.SecretRef.Key]
 	if !exists {
-		return nil, &KubeConfigError{fmt.Sprintf(
-			"Secret %s of spec.kubeConfig has no key %s; add it%s", name, spec.SecretRef.Key, deletionHint(provider))}
+		return nil, refuse(
+			"Secret %s of spec.kubeConfig has no key %s; add it%s", name, spec.SecretRef.Key, deletionHint(provider))
 	}
 
 	config, err := parseKubeConfig(data)
@@ -72,8 +73,8 @@ func (p *Pool) readKubeConfig(ctx context.Context, provider v1alpha2.Provider) (
 	}
 
 	if err != nil {
-		return nil, &KubeConfigError{fmt.Sprintf(
-			"key %s of Secret %s of spec.kubeConfig: %s", spec.SecretRef.Key, name, err)}
+		return nil, refuse(
+			"key %s of Secret %s of spec.kubeConfig: %s", spec.SecretRef.Key, name, err)
 	}
 
 	sum := sha256.Sum256(data)

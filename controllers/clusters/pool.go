@@ -2,7 +2,6 @@ package clusters
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"sync"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers/access"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/seats"
 )
 
@@ -65,8 +65,8 @@ type use struct {
 	account string
 }
 
-// For returns the target of a resource. The error is a *KubeConfigError if spec.kubeConfig is at
-// fault, and an *UnreachableError if the cluster does not answer; any other error is one of reading
+// For returns the target of a resource. The error is a *problem.Error if spec.kubeConfig is at
+// fault, or if the cluster does not answer; any other error is one of reading
 // the Secret or of impersonating the ServiceAccount.
 func (p *Pool) For(ctx context.Context, provider v1alpha2.Provider) (*Target, error) {
 	account := p.Readers.User(provider)
@@ -89,8 +89,11 @@ func (p *Pool) For(ctx context.Context, provider v1alpha2.Provider) (*Target, er
 	remote := p.use(resourceOf(provider), use{key: config.key, account: account}, config.rest)
 
 	cluster, err := p.reach(ctx, provider, remote)
-	if unreachable := (*UnreachableError)(nil); errors.As(err, &unreachable) {
-		return nil, unreachable.withHint(deletionHint(provider))
+	if problem.Is(err, v1alpha2.ClusterUnreachableReason) {
+		hinted := *problem.Of(err)
+		hinted.Message += deletionHint(provider)
+
+		return nil, &hinted
 	}
 
 	if err != nil {

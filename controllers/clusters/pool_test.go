@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // target returns the target of a provider, which must have one.
@@ -183,7 +184,7 @@ func TestRefusedKubeConfig(t *testing.T) {
 			pool, _ := newPool(t, c.secret)
 
 			_, err := pool.For(t.Context(), provider("a", "", "there"))
-			g.Expect(err).To(BeAssignableToTypeOf(&clusters.KubeConfigError{}))
+			g.Expect(err).To(HaveField("Reason", v1alpha2.KubeConfigErrorReason))
 			g.Expect(err).To(MatchError(HavePrefix(c.message)))
 			g.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
 			g.Expect(pool.Remotes()).To(Equal(0))
@@ -208,7 +209,7 @@ func TestRefusedKubeConfig(t *testing.T) {
 			pool.Addresses = &transport.Guard{}
 
 			_, err := pool.For(t.Context(), provider("a", "", "there"))
-			g.Expect(err).To(BeAssignableToTypeOf(&clusters.KubeConfigError{}), name)
+			g.Expect(err).To(HaveField("Reason", v1alpha2.KubeConfigErrorReason), name)
 			g.Expect(err).To(MatchError(ContainSubstring(refused)), name)
 		}
 
@@ -256,7 +257,7 @@ func TestRefusedKubeConfig(t *testing.T) {
 
 		_, err := pool.For(t.Context(), provider("a", "", "there"))
 		g.Expect(err).To(MatchError("read Secret tiny/there: connection refused"))
-		g.Expect(err).NotTo(BeAssignableToTypeOf(&clusters.KubeConfigError{}))
+		g.Expect(problem.Of(err)).To(BeNil())
 	})
 }
 

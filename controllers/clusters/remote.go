@@ -13,7 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/transport"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // connectTimeout limits the request that finds out whether a server answers.
@@ -27,7 +29,7 @@ type remote struct {
 
 	// cluster is nil until the server has answered, and down until it cannot be reached.
 	cluster atomic.Pointer[Cluster]
-	down    atomic.Pointer[UnreachableError]
+	down    atomic.Pointer[problem.Error]
 
 	// asking is the request that all wait for who ask at the same time.
 	asking singleflight.Group
@@ -40,8 +42,8 @@ func newRemote(namespace string, config *rest.Config) *remote {
 	return &remote{namespace: namespace, config: config, backoff: newBackoff()}
 }
 
-// reach returns the cluster once it has said which one it is, and connects to it the first time. The error is an
-// *UnreachableError, or a *KubeConfigError.
+// reach returns the cluster once it has said which one it is, and connects to it the first time. The error is a
+// *problem.Error.
 func (r *remote) reach(ctx context.Context, p *Pool) (*Cluster, error) {
 	_, err, _ := r.asking.Do("", func() (any, error) {
 		if down := r.down.Load(); down != nil {
@@ -72,7 +74,7 @@ func (r *remote) reach(ctx context.Context, p *Pool) (*Cluster, error) {
 func (r *remote) answered() bool { return r.cluster.Load() != nil && r.down.Load() == nil }
 
 // awaited returns why the server cannot be reached if it is not asked again yet, or is being asked again.
-func (r *remote) awaited() *UnreachableError {
+func (r *remote) awaited() *problem.Error {
 	down := r.down.Load()
 	if down == nil || !time.Now().Before(down.Until) {
 		return nil
@@ -83,12 +85,12 @@ func (r *remote) awaited() *UnreachableError {
 
 // failed notes that the server could not be asked, and returns why.
 func (r *remote) failed(err error) error {
-	if refused := (*KubeConfigError)(nil); errors.As(err, &refused) {
-		return refused
+	if problem.Is(err, v1alpha2.KubeConfigErrorReason) {
+		return problem.Of(err)
 	}
 
 	if refused := (*transport.Error)(nil); errors.As(err, &refused) {
-		return &KubeConfigError{"spec.kubeConfig: " + refused.Error()}
+		return refuse("spec.kubeConfig: %v", refused)
 	}
 
 	reason := reasonOf(err)
@@ -104,7 +106,7 @@ func (r *remote) failed(err error) error {
 		reason = "its responses are not those of an API server" // they would be quoted
 	}
 
-	down := &UnreachableError{Address: r.address(), Reason: reason, Until: time.Now().Add(r.backoff.Step())}
+	down := Unreachable(r.address(), reason, time.Now().Add(r.backoff.Step()))
 	r.down.Store(down)
 
 	return down
@@ -141,12 +143,12 @@ func (r *remote) ask(ctx context.Context, p *Pool) (*Cluster, error) {
 func (p *Pool) connect(r *remote) (*Cluster, error) {
 	config, err := p.guarded(r)
 	if err != nil {
-		return nil, &KubeConfigError{"spec.kubeConfig: " + err.Error()}
+		return nil, refuse("spec.kubeConfig: %v", err)
 	}
 
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, &KubeConfigError{"spec.kubeConfig: " + err.Error()}
+		return nil, refuse("spec.kubeConfig: %v", err)
 	}
 
 	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)

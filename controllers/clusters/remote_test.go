@@ -1,7 +1,6 @@
 package clusters_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/seats"
 )
 
@@ -27,10 +27,9 @@ func TestSilentCluster(t *testing.T) {
 
 	pool, _ := newPool(t, secret("there", kubeConfig(there.URL)))
 
-	var unreachable *clusters.UnreachableError
-
 	_, err := pool.For(t.Context(), provider("a", "", "there"))
-	g.Expect(errors.As(err, &unreachable)).To(BeTrue())
+	unreachable := problem.Of(err)
+	g.Expect(unreachable).To(HaveField("Reason", v1alpha2.ClusterUnreachableReason))
 	g.Expect(err).To(MatchError(ContainSubstring(
 		there.URL + " of spec.kubeConfig cannot be reached: no response within 10s")))
 	g.Expect(unreachable.Until).To(BeTemporally("~", time.Now(), time.Second), "it is asked again soon")
@@ -124,7 +123,7 @@ func TestManySilentClusters(t *testing.T) {
 	}
 
 	for range len(servers) - 3 {
-		g.Eventually(results, "5s").Should(Receive(BeAssignableToTypeOf(&seats.BusyError{})))
+		g.Eventually(results, "5s").Should(Receive(HaveField("Reason", v1alpha2.ProgressingReason)))
 	}
 
 	_, err = pool.For(t.Context(), good)
@@ -238,7 +237,7 @@ func TestLossOfCluster(t *testing.T) {
 				_, err := pool.For(t.Context(), provider("a", "", "there"))
 				return err
 			}, "20s").Should(And(
-				BeAssignableToTypeOf(&clusters.UnreachableError{}), MatchError(ContainSubstring(reason))))
+				HaveField("Reason", v1alpha2.ClusterUnreachableReason), MatchError(ContainSubstring(reason))))
 
 			deleted := provider("b", "", "there")
 			deleted.SetDeletionTimestamp(new(metav1.Now()))

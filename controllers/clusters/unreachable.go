@@ -9,29 +9,19 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
-// UnreachableError reports that the API server of spec.kubeConfig does not answer, or not as it should.
-type UnreachableError struct {
-	// Address of the API server, and why it cannot be reached.
-	Address, Reason string
-	// Until is when it is asked again.
-	Until time.Time
-	hint  string
-}
-
-func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("the API server %s of spec.kubeConfig cannot be reached: %s; "+
-		"correct the kubeconfig or the connection%s", e.Address, e.Reason, e.hint)
-}
-
-// withHint returns the error for a resource, with what to do if it is being deleted.
-func (e *UnreachableError) withHint(hint string) *UnreachableError {
-	hinted := *e
-	hinted.hint = hint
-
-	return &hinted
+// Unreachable returns the problem of an API server of spec.kubeConfig that does not answer, or not as it should: why,
+// and when it is asked again.
+func Unreachable(address, reason string, until time.Time) *problem.Error {
+	return &problem.Error{
+		Reason: v1alpha2.ClusterUnreachableReason, Outcome: problem.Waiting, Until: until,
+		Message: fmt.Sprintf("the API server %s of spec.kubeConfig cannot be reached: %s; correct the kubeconfig or the "+
+			"connection", address, reason),
+	}
 }
 
 // maxReason limits the reason why a server cannot be reached.

@@ -26,7 +26,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
-	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // concurrency limits the requests in flight. More would not help, because the API server then waits
@@ -69,24 +68,9 @@ func (a *Applier) WithClients(clients Clients) *Applier {
 	return &Applier{Clients: clients, memory: a.memory}
 }
 
-// RefusedError is returned for a CRD that the API server refuses.
-type RefusedError struct {
-	// Name of the CRD.
-	Name string
-	Err  error
-}
-
-func (e *RefusedError) Error() string {
-	const kind = "CustomResourceDefinition"
-
-	return fmt.Sprintf("%s %s was refused: %s", kind, e.Name, object.Reason(kind, e.Err))
-}
-
-func (e *RefusedError) Unwrap() error { return e.Err }
-
 // Apply applies the changes of a plan and returns the names of the CRDs that it sent. It prepares
 // all of them before it sends the first, and asks the API server by dry runs whether it would accept
-// all of several if any of them exists. If the API server refuses one, the error is a *RefusedError.
+// all of several if any of them exists. If the API server refuses one, the error is a *problem.Error.
 func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err error) {
 	bodies := make([][]byte, len(p.changes))
 
@@ -184,7 +168,7 @@ func (a *Applier) send(ctx context.Context, name string, body []byte, dryRun ...
 
 	_, err := a.Metadata.Resource(crdResource).Patch(ctx, name, types.ApplyPatchType, body, options)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
-		return &RefusedError{Name: name, Err: err}
+		return Refused(name, err)
 	}
 
 	if err != nil {

@@ -76,7 +76,7 @@ func (d definition) parse() (*apiextensionsv1.CustomResourceDefinition, error) {
 	return crd, nil
 }
 
-// decode decodes the file into a type with the fields of CRDs that are needed. The error is a *RefusedError.
+// decode decodes the file into a type with the fields of CRDs that are needed. The error is a *problem.Error.
 func (d definition) decode(into any) error {
 	content, err := d.file.JSON()
 	if err == nil {
@@ -90,7 +90,7 @@ func (d definition) decode(into any) error {
 	}
 
 	if err != nil {
-		return &RefusedError{Name: d.name, Err: err}
+		return Refused(d.name, err)
 	}
 
 	return nil
@@ -132,13 +132,13 @@ func (d definition) prepare(
 	}
 
 	if err != nil {
-		return nil, &RefusedError{Name: d.name, Err: err}
+		return nil, Refused(d.name, err)
 	}
 
 	if version := object.GetAPIVersion(); version != apiextensionsv1.SchemeGroupVersion.String() {
-		return nil, &RefusedError{Name: d.name, Err: fmt.Errorf(
+		return nil, Refused(d.name, fmt.Errorf(
 			"its API version %q is no longer served; choose a version of the provider that has %s",
-			version, apiextensionsv1.SchemeGroupVersion)}
+			version, apiextensionsv1.SchemeGroupVersion))
 	}
 
 	bundle.MoveCRD(object, d.namespace)
@@ -146,7 +146,7 @@ func (d definition) prepare(
 	d.annotate(object, request, kept)
 
 	if err := appendVersions(object, kept); err != nil {
-		return nil, &RefusedError{Name: d.name, Err: err}
+		return nil, Refused(d.name, err)
 	}
 
 	bundle.RemoveServerFields(object)

@@ -94,12 +94,12 @@ func (a *Applier) learnFields(d definition, object *unstructured.Unstructured) (
 
 	content, err := typed.DeducedParseableType.FromUnstructured(object.Object)
 	if err != nil {
-		return nil, &RefusedError{Name: d.name, Err: err}
+		return nil, Refused(d.name, err)
 	}
 
 	fields, err := content.ToFieldSet()
 	if err != nil {
-		return nil, &RefusedError{Name: d.name, Err: err}
+		return nil, Refused(d.name, err)
 	}
 
 	applied := fields.Leaves()

@@ -25,22 +25,6 @@ const ownerAnnotation = v1alpha2.Prefix + "/crd-owner"
 // apply only when a user runs them, or are what Capstan replaces.
 var predecessors = []string{"clusterctl", "capi-operator", "cluster-api-operator", "kubectl", v1alpha2.FieldOwner}
 
-// OwnershipError is returned for a CRD that belongs to something else.
-type OwnershipError struct {
-	// Name of the CRD.
-	Name string
-	// Owner is what the CRD belongs to.
-	Owner string
-	// Provider is the label of the provider whose chart includes the CRD as well.
-	Provider string
-}
-
-func (e *OwnershipError) Error() string {
-	return fmt.Sprintf("CustomResourceDefinition %s belongs to %s, but %s includes it as well, so nothing was "+
-		"applied; remove one of the two, add the CRD to spec.crds.unmanaged, or hand it over by setting the "+
-		"annotation %s: %s on it", e.Name, e.Owner, e.Provider, v1alpha2.AdoptCRDAnnotation, e.Provider)
-}
-
 // checkOwnership checks whether the provider may take over a live CRD that was not applied for it in
 // its present state.
 func (a *Applier) checkOwnership(
@@ -51,7 +35,7 @@ func (a *Applier) checkOwnership(
 		return err
 	}
 
-	return &OwnershipError{Name: live.Name, Owner: owner, Provider: r.Label}
+	return Owned(live.Name, owner, r.Label)
 }
 
 // otherOwner returns what a live CRD belongs to; empty if that is the provider, its predecessors or

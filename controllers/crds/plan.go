@@ -101,7 +101,7 @@ func (p *Plan) Changes() (created, updated []string) {
 }
 
 // Plan returns what has to be done. It reads from the cache only. If a CRD belongs to something
-// else, the error is an *OwnershipError.
+// else, the error is a *problem.Error.
 func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 	a.rememberCRDs(r.Label, r.Files)
 

@@ -30,7 +30,7 @@ type Serving struct {
 }
 
 // Served returns whether the API server serves the CRDs of a chart. If it never will, because the names of one are
-// taken by another CRD, the error is a *RefusedError.
+// taken by another CRD, the error is a *problem.Error.
 func (a *Applier) Served(ctx context.Context, files []chart.File) (Serving, error) {
 	found := Serving{All: true}
 
@@ -54,7 +54,7 @@ func (a *Applier) Served(ctx context.Context, files []chart.File) (Serving, erro
 					live.Name, taken.Message))
 			}
 		case takenNames(live) != nil:
-			return Serving{}, &RefusedError{Name: live.Name, Err: errors.New(whyNotServed(live))}
+			return Serving{}, Refused(live.Name, errors.New(whyNotServed(live)))
 		default:
 			found.All = false
 			found.Obstacle = cmp.Or(found.Obstacle, obstacleOf(live))

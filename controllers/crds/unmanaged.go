@@ -12,48 +12,10 @@ import (
 	"sigs.k8s.io/crdify/pkg/validations"
 
 	"github.com/capstan-project/capstan/controllers/crds/versions"
-	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// IncompatibleError is returned for a CRD that is not applied for the provider and that its managers
-// cannot work with.
-type IncompatibleError struct {
-	// Name of the CRD.
-	Name string
-	// Version of the provider that needs the CRD.
-	Version string
-	// NewerVersion is the version of the provider that the live CRD was applied for, if the CRD is
-	// not applied because it is newer.
-	NewerVersion string
-	// Missing is true if the CRD does not exist.
-	Missing bool
-	// Reasons say why the managers cannot work with an existing CRD.
-	Reasons []string
-}
-
-// maxReasons bounds how many reasons the message of an IncompatibleError names.
-const maxReasons = 3
-
-func (e *IncompatibleError) Error() string {
-	reasons := object.List(e.Reasons, maxReasons)
-
-	switch {
-	case e.NewerVersion != "":
-		return fmt.Sprintf("%s cannot work with CustomResourceDefinition %s of %s, which is never downgraded: it %s; "+
-			"use a version that can",
-			e.Version, e.Name, e.NewerVersion, reasons)
-	case e.Missing:
-		return fmt.Sprintf("CustomResourceDefinition %s, which %s needs, is not managed by Capstan and does not exist; "+
-			"ask its owner to install it", e.Name, e.Version)
-	default:
-		return fmt.Sprintf("CustomResourceDefinition %s is not managed by Capstan and is incompatible with %s: it %s; "+
-			"use a version of the provider that is compatible with it, or ask its owner to change it",
-			e.Name, e.Version, reasons)
-	}
-}
-
 // CheckUnmanaged checks whether the provider can work with the CRDs that the plan does not apply. If
-// it cannot, the error is an *IncompatibleError.
+// it cannot, the error is a *problem.Error.
 func (a *Applier) CheckUnmanaged(ctx context.Context, p *Plan) error {
 	for _, u := range p.unmanaged {
 		packaged, err := u.parse()
@@ -83,11 +45,13 @@ func (a *Applier) CheckUnmanaged(ctx context.Context, p *Plan) error {
 			reasons = unusableFields(packaged, live)
 		}
 
-		if live == nil || len(reasons) > 0 {
-			return &IncompatibleError{
-				Name: u.name, Version: p.request.Version, NewerVersion: u.newerVersion,
-				Missing: live == nil, Reasons: reasons,
-			}
+		switch version := p.request.Version; {
+		case u.newerVersion != "" && len(reasons) > 0:
+			return newer(u.name, version, u.newerVersion, reasons)
+		case live == nil:
+			return Missing(u.name, version)
+		case len(reasons) > 0:
+			return Incompatible(u.name, version, reasons)
 		}
 	}
 

@@ -144,7 +144,7 @@ func TestChartRepositoryIsTheOnlySource(t *testing.T) {
 		p := provider("aws", fetching(config))
 
 		_, err := resolver().Source(p)
-		g.Expect(err).To(BeAssignableToTypeOf(&ConfigError{}))
+		g.Expect(err).To(HaveField("Reason", v1alpha2.FetchConfigValidationErrorReason))
 		g.Expect(err).To(MatchError("the source " + address + " is not allowed: providers come from the chart repository " +
 			"oci://registry.bank.example/capi/charts; remove spec.fetchConfig, or allow the source's host with the operator's " +
 			"flag --allowed-source-hosts"))

@@ -2,17 +2,18 @@ package fetch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"oras.land/oras-go/v2/registry/remote/auth"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers/access"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // webOptions returns a function that finds out how a web server is reached. The credentials are those in the Secret of
@@ -94,7 +95,7 @@ func withTLS(credentials transport.Credentials, server source.Server) transport.
 	return func(ctx context.Context, host string) (auth.Credential, error) {
 		found, err := credentials(ctx, host)
 		if err == nil && found != auth.EmptyCredential {
-			err = &ConfigError{fmt.Sprintf("credentials are not sent to %s over plain HTTP; use https, or remove them", host)}
+			err = refuse("credentials are not sent to %s over plain HTTP; use https, or remove them", host)
 		}
 
 		return auth.EmptyCredential, err
@@ -128,7 +129,7 @@ func (in *inputs) secretOptions(
 
 	options, err := transport.FromSecret(server.Host, data, server.Tokens...)
 	if err != nil {
-		return options, &ConfigError{fmt.Sprintf("Secret %s: %v", reference.NamespacedName, err)}
+		return options, refuse("Secret %s: %v", reference.NamespacedName, err)
 	}
 
 	return options, nil
@@ -151,7 +152,7 @@ func (in *inputs) variables(find func(data map[string][]byte) transport.Credenti
 		}
 
 		data, err := access.ReadSecret(ctx, in.reader, reference)
-		if err != nil && !errors.As(err, new(*access.SecretNotFoundError)) {
+		if err != nil && !problem.Is(err, v1alpha2.SecretNotFoundReason) {
 			return auth.EmptyCredential, err
 		}
 
@@ -196,7 +197,7 @@ func (in *inputs) readPullSecrets(ctx context.Context, server source.Server) ([]
 
 	for _, ref := range account.ImagePullSecrets {
 		options, err := in.secretOptions(ctx, access.SecretReference{NamespacedName: in.local(ref.Name)}, server)
-		if errors.As(err, new(*access.ForbiddenError)) {
+		if problem.Is(err, v1alpha2.MissingPermissionsReason) {
 			return nil, err
 		}
 

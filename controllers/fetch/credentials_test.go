@@ -96,9 +96,8 @@ func TestCredentials(t *testing.T) {
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 		_, err = options.Login(t.Context(), plain.Host)
-		NewWithT(t).Expect(err).To(MatchError(&ConfigError{
-			"credentials are not sent to git.example.com over plain HTTP; use https, or remove them",
-		}))
+		NewWithT(t).Expect(err).To(MatchError(
+			"credentials are not sent to git.example.com over plain HTTP; use https, or remove them"))
 	})
 
 	t.Run("a Secret that does not exist", func(t *testing.T) {
@@ -107,7 +106,7 @@ func TestCredentials(t *testing.T) {
 			SecretRef: &v1alpha2.LocalSecretReference{Name: "absent"},
 		}))
 		_, err := inputsOf(t, r, absent).webOptions(nil)(t.Context(), gitHub)
-		g.Expect(err).To(BeAssignableToTypeOf(&access.SecretNotFoundError{}))
+		g.Expect(err).To(HaveField("Reason", v1alpha2.SecretNotFoundReason))
 		g.Expect(err).To(MatchError("Secret default/absent with the source's credentials does not exist; " +
 			"create it, or correct spec.fetchConfig.secretRef"))
 	})

@@ -112,17 +112,17 @@ func (p *Policy) checkEntry(e catalog.Entry) error {
 // checkHost returns an error unless a source may be at a host.
 func (p *Policy) checkHost(address, host string, tls bool) error {
 	if p.listsHosts() && !transport.MatchHost(p.Guard.Hosts, host) {
-		return &ConfigError{fmt.Sprintf("the source %s is not allowed: its host is not one of %s, which the operator's "+
-			"flag --allowed-source-hosts lists; use one of these", address, strings.Join(p.Guard.Hosts, ", "))}
+		return refuse("the source %s is not allowed: its host is not one of %s, which the operator's "+
+			"flag --allowed-source-hosts lists; use one of these", address, strings.Join(p.Guard.Hosts, ", "))
 	}
 
 	if !tls && !p.PlainHTTP {
-		return &ConfigError{fmt.Sprintf("the source %s is not allowed: it does not use TLS; use https, or allow it with "+
-			"the operator's flag --allow-http-sources", address)}
+		return refuse("the source %s is not allowed: it does not use TLS; use https, or allow it with "+
+			"the operator's flag --allow-http-sources", address)
 	}
 
 	if err := p.Guard.CheckHost(host); err != nil {
-		return &ConfigError{fmt.Sprintf("the source %s is not allowed: %v", address, err)}
+		return refuse("the source %s is not allowed: %v", address, err)
 	}
 
 	return nil
@@ -136,9 +136,9 @@ func (p *Policy) checkProxy(address string) error {
 		return nil //nolint:nilerr // the transport reports it
 	}
 
-	return &ConfigError{fmt.Sprintf("the proxy %s of the Secret of spec.fetchConfig.secretRef is not allowed: "+
+	return refuse("the proxy %s of the Secret of spec.fetchConfig.secretRef is not allowed: "+
 		"it is not one of %s, which the operator's flag --allowed-source-hosts lists; remove the proxy, or use one "+
-		"of these", u.Host, strings.Join(p.Guard.Hosts, ", "))}
+		"of these", u.Host, strings.Join(p.Guard.Hosts, ", "))
 }
 
 // checkRegistry returns an error unless a source in a registry is allowed.
@@ -153,8 +153,8 @@ func (p *Policy) checkRegistry(address string, config *v1alpha2.FetchConfigurati
 	}
 
 	if config.Verify == nil && p.requiresSignature(ref) {
-		return &ConfigError{fmt.Sprintf("the source %s is not allowed without a signature, which the operator's flag "+
-			"--require-signatures requires; set spec.fetchConfig.verify", address)}
+		return refuse("the source %s is not allowed without a signature, which the operator's flag "+
+			"--require-signatures requires; set spec.fetchConfig.verify", address)
 	}
 
 	return nil

@@ -101,7 +101,7 @@ func TestPolicy(t *testing.T) {
 				return
 			}
 
-			g.Expect(err).To(BeAssignableToTypeOf(&ConfigError{}))
+			g.Expect(err).To(HaveField("Reason", v1alpha2.FetchConfigValidationErrorReason))
 			g.Expect(err).To(MatchError(ContainSubstring(c.message)))
 		})
 	}

@@ -112,7 +112,7 @@ func (in *inputs) access(ctx context.Context, ref oci.Reference) (source.Access,
 
 	verifier, err := policy.Verifier(ociClient)
 	if err != nil {
-		return source.Access{}, &ConfigError{fmt.Sprintf("spec.fetchConfig.verify, %s: %v", policy.KeysFrom, err)}
+		return source.Access{}, refuse("spec.fetchConfig.verify, %s: %v", policy.KeysFrom, err)
 	}
 
 	return source.Access{Client: ociClient, Verifier: verifier}, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/catalog"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/controllers/access"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/seats"
 )
 
@@ -58,10 +59,10 @@ func CatalogFile(path string) Catalog {
 	}
 }
 
-// ConfigError reports that spec.fetchConfig cannot be used.
-type ConfigError struct{ message string }
-
-func (e *ConfigError) Error() string { return e.message }
+// refuse returns the problem of a spec.fetchConfig that cannot be used.
+func refuse(format string, args ...any) error {
+	return problem.Refuse(v1alpha2.FetchConfigValidationErrorReason, format, args...)
+}
 
 // UnknownProviderError reports that the catalog does not list a provider.
 type UnknownProviderError struct {
@@ -108,7 +109,7 @@ func similar(known *catalog.Catalog, t v1alpha2.ProviderType, name string) strin
 	return short
 }
 
-// Source returns the source of a provider. The error is a *ConfigError, an *UnknownProviderError, or
+// Source returns the source of a provider. The error is a *problem.Error, an *UnknownProviderError, or
 // of the kind transport.Refused if the resource is at fault, and any other error if the operator's
 // configuration cannot be read.
 func (r *Resolver) Source(provider v1alpha2.Provider) (*source.Source, error) {
@@ -205,9 +206,9 @@ func (r *Resolver) checkNamed(address string) error {
 		return nil
 	}
 
-	return &ConfigError{fmt.Sprintf("the source %s is not allowed: providers come from the chart repository %s; remove "+
+	return refuse("the source %s is not allowed: providers come from the chart repository %s; remove "+
 		"spec.fetchConfig, or allow the source's host with the operator's flag --allowed-source-hosts",
-		address, r.Registry.Charts)}
+		address, r.Registry.Charts)
 }
 
 // catalogSource returns the source of a provider in the catalog.

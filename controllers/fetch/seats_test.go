@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"context"
-	"errors"
 	"net"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/controllers/access"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/seats"
 )
 
@@ -65,7 +65,7 @@ func TestSeats(t *testing.T) {
 	for field, config := range named {
 		for what, ask := range asks {
 			err := ask(t.Context(), from(config))
-			g.Expect(errors.As(err, new(*seats.BusyError))).To(BeTrue(), field+" "+what)
+			g.Expect(problem.Is(err, v1alpha2.ProgressingReason)).To(BeTrue(), field+" "+what)
 			g.Expect(source.IsUnavailable(err)).To(BeTrue(), "what is stored is used meanwhile")
 		}
 
@@ -89,7 +89,7 @@ func TestSeats(t *testing.T) {
 		defer cancel()
 
 		err := ask(ctx, from(named["oci"]))
-		g.Expect(errors.As(err, new(*seats.BusyError))).To(BeFalse())
+		g.Expect(problem.Is(err, v1alpha2.ProgressingReason)).To(BeFalse())
 	}
 
 	done, err = r.Seats[kind].Take("other")

@@ -21,6 +21,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 const (
@@ -328,18 +329,15 @@ func (l *look) compare(found *seen, recorded known) {
 		recorded.verified.Same(found.snapshot)
 }
 
-// UnconvertedError reports that it is not known how an object is, because it cannot be converted to be read.
-type UnconvertedError struct {
-	Object object.Key
-	Err    error
+// Unconverted returns the problem of an object of which it is not known how it is, because it cannot be converted to be
+// read.
+func Unconverted(o object.Key, err error) *problem.Error {
+	return &problem.Error{
+		Reason: v1alpha2.UnreadableObjectsReason, Outcome: problem.Retrying, Cause: err,
+		Message: fmt.Sprintf("%s cannot be read, so its health and drift are not known: %s%s",
+			o, object.Reason(o.Kind, err), object.Fix(err)),
+	}
 }
-
-func (e *UnconvertedError) Error() string {
-	return fmt.Sprintf("%s cannot be read, so its health and drift are not known: %s%s",
-		e.Object, object.Reason(e.Object.Kind, e.Err), object.Fix(e.Err))
-}
-
-func (e *UnconvertedError) Unwrap() error { return e.Err }
 
 // get reads an object; nil if it does not exist.
 func get(ctx context.Context, reader client.Reader, o object.Key) (*seen, error) {
@@ -356,7 +354,7 @@ func get(ctx context.Context, reader client.Reader, o object.Key) (*seen, error)
 	}
 
 	if object.IsConversion(err) {
-		return nil, &UnconvertedError{Object: o, Err: err}
+		return nil, Unconverted(o, err)
 	}
 
 	if err != nil {

@@ -35,7 +35,7 @@ type Additional struct {
 }
 
 // ReadAdditional reads the ConfigMap of spec.additionalManifests. It returns nil if the spec has
-// none, and an *Error if the ConfigMap does not exist or has no manifests.
+// none, and a *problem.Error if the ConfigMap does not exist or has no manifests.
 func ReadAdditional(ctx context.Context, apiReader client.Reader, provider v1alpha2.Provider) (*Additional, error) {
 	reference := provider.GetSpec().AdditionalManifests
 	if reference == nil {
@@ -51,11 +51,7 @@ func ReadAdditional(ctx context.Context, apiReader client.Reader, provider v1alp
 
 	err := apiReader.Get(ctx, name, configMap)
 	if apierrors.IsNotFound(err) {
-		return nil, &Error{
-			Field:  additionalField,
-			Reason: fmt.Sprintf("ConfigMap %s does not exist; create it, or correct the name", name),
-			Err:    err,
-		}
+		return nil, invalid(additionalField, err, "ConfigMap %s does not exist; create it, or correct the name", name)
 	}
 
 	if err != nil {
@@ -64,17 +60,15 @@ func ReadAdditional(ctx context.Context, apiReader client.Reader, provider v1alp
 
 	manifests, exists := configMap.Data[v1alpha2.ConfigMapManifestsKey]
 	if !exists {
-		return nil, &Error{
-			Field:  additionalField,
-			Reason: fmt.Sprintf("ConfigMap %s has no key %q; put the YAML there", name, v1alpha2.ConfigMapManifestsKey),
-		}
+		return nil, invalid(additionalField, nil, "ConfigMap %s has no key %q; put the YAML there",
+			name, v1alpha2.ConfigMapManifestsKey)
 	}
 
 	return &Additional{ConfigMap: name, Manifests: manifests}, nil
 }
 
 // Variables returns the names of the variables in the manifests; none without manifests. The error is an
-// *Error if the manifests are invalid.
+// *problem.Error if the manifests are invalid.
 func (a *Additional) Variables() ([]string, error) {
 	components, err := a.components()
 	if err != nil {
@@ -90,7 +84,7 @@ func (a *Additional) Variables() ([]string, error) {
 }
 
 // components parses the manifests. They need not have any object: they may be only a comment. The error
-// is an *Error.
+// is a *problem.Error.
 func (a *Additional) components() (*bundle.Components, error) {
 	if a == nil {
 		return &bundle.Components{}, nil
@@ -150,7 +144,7 @@ func (a *Additional) invalid(err error) error {
 		reason = (&bundle.InvalidError{File: place, Line: invalid.Line, Reason: invalid.Reason}).Error()
 	}
 
-	return &Error{Field: additionalField, Reason: reason, Err: err}
+	return invalid(additionalField, err, "%s", reason)
 }
 
 // expand substitutes the variables in a document and returns its object.
@@ -159,11 +153,7 @@ func (in *Input) expand(doc *bundle.Document, budget *limit.Budget) (*unstructur
 
 	var missing *expr.MissingError
 	if errors.As(err, &missing) {
-		return nil, &Error{
-			Field:  additionalField,
-			Reason: err.Error() + "; set them in the provider's Secret or in spec.variables",
-			Err:    err,
-		}
+		return nil, invalid(additionalField, err, "%v; set them in the provider's Secret or in spec.variables", err)
 	}
 
 	if err != nil {

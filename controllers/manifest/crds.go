@@ -30,7 +30,7 @@ type CRDs struct {
 }
 
 // PatchCRDs applies the patches of a resource to the CRDs of a chart. A patch that matches none of them is
-// for other objects. The error is an *Error.
+// for other objects. The error is a *problem.Error.
 func PatchCRDs(files []chart.File, spec *v1alpha2.ProviderSpec) (*CRDs, error) {
 	patches, err := readPatches(spec.Patches, spec.ManifestPatches)
 	if err != nil {

@@ -19,22 +19,19 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/managers"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
-// Error reports that a patch or the additional manifests are invalid, or do not fit the provider's
-// objects. It contains no values of variables.
-type Error struct {
-	// Field of the resource, e.g. "spec.patches[2]".
-	Field string
-	// Reason is what is wrong, and how to fix it.
-	Reason string
-	// Err is the cause; it may be nil.
-	Err error
-}
+// invalid returns the problem of a patch or of additional manifests that are invalid, or do not fit the provider's
+// objects: the field of the resource, e.g. spec.patches[2], what is wrong, and how to fix it. It contains no values of
+// variables. The cause may be nil.
+func invalid(field string, cause error, format string, args ...any) error {
+	found := problem.Fail(v1alpha2.ComponentsPatchErrorReason, "%s: %s", field, fmt.Sprintf(format, args...))
+	found.Cause, found.Alone = cause, true // Helm wraps it in an error that quotes the manifest
 
-func (e *Error) Error() string { return e.Field + ": " + e.Reason }
-func (e *Error) Unwrap() error { return e.Err }
+	return found
+}
 
 // Input describes the changes to a provider's manifest.
 type Input struct {
@@ -77,7 +74,7 @@ type Renderer struct {
 	digest     string
 }
 
-// New returns the renderer for an input. The error is an *Error if the resource, its ConfigMap or its variables
+// New returns the renderer for an input. The error is a *problem.Error if the resource, its ConfigMap or its variables
 // are at fault.
 func New(in Input) (*Renderer, error) {
 	additional, err := in.additionalObjects()
@@ -117,7 +114,7 @@ func (in *Input) digest(additional []*unstructured.Unstructured) (string, error)
 func (r *Renderer) Digest() string { return r.digest }
 
 // Render returns the objects of a manifest, which it changes, with the additional ones appended and all patches
-// applied. The error is an *Error if a patch or an additional object does not fit.
+// applied. The error is a *problem.Error if a patch or an additional object does not fit.
 func (r *Renderer) Render(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	boundPolicies(objects, r.in.Policies)
 
@@ -157,10 +154,7 @@ func (r *Renderer) appendAdditional(objects []*unstructured.Unstructured) ([]*un
 	for _, additional := range r.additional {
 		for _, o := range objects {
 			if object.KeyOf(o).IsSame(object.KeyOf(additional)) {
-				return nil, &Error{
-					Field:  additionalField,
-					Reason: fmt.Sprintf("%s already exists; change it with spec.patches", object.KeyOf(o)),
-				}
+				return nil, invalid(additionalField, nil, "%s already exists; change it with spec.patches", object.KeyOf(o))
 			}
 		}
 

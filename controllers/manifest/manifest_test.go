@@ -1,7 +1,6 @@
 package manifest_test
 
 import (
-	"errors"
 	"sync"
 	"testing"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/managers"
 	"github.com/capstan-project/capstan/controllers/manifest"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 func TestOrder(t *testing.T) {
@@ -99,9 +99,8 @@ func FuzzPatch(f *testing.F) {
 			Patches: []v1alpha2.Patch{{Patch: text, Target: &v1alpha2.PatchTarget{Kind: "Deployment"}}},
 		})
 
-		var refused *manifest.Error
-		if err != nil && !errors.As(err, &refused) {
-			t.Errorf("not a *manifest.Error: %v", err)
+		if err != nil && !problem.Is(err, v1alpha2.ComponentsPatchErrorReason) {
+			t.Errorf("not the problem of a patch: %v", err)
 		}
 	})
 }

@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -33,7 +32,7 @@ func readOperations(field string, list []any) (jsonpatch.Patch, error) {
 	for i, entry := range list {
 		operation, _ := entry.(map[string]any)
 		if problem := checkOperation(operation); problem != "" {
-			return nil, &Error{Field: field, Reason: fmt.Sprintf("operation %d: %s", i+1, problem)}
+			return nil, invalid(field, nil, "operation %d: %s", i+1, problem)
 		}
 	}
 

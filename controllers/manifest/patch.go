@@ -30,7 +30,8 @@ type patch struct {
 	strategic bool
 }
 
-// readPatches reads the entries of spec.patches and then those of spec.manifestPatches. The error is an *Error.
+// readPatches reads the entries of spec.patches and then those of spec.manifestPatches. The error is a
+// *problem.Error.
 func readPatches(specs []v1alpha2.Patch, manifestPatches []string) ([]*patch, error) {
 	patches := make([]*patch, 0, len(specs)+len(manifestPatches))
 
@@ -69,16 +70,13 @@ func newPatch(field string, spec v1alpha2.Patch) (*patch, error) {
 		p.operations, err = readOperations(field, content)
 	case map[string]any:
 		if directive, exists := content[directiveKey]; exists && directive != deleteDirective {
-			return nil, &Error{Field: field, Reason: "$patch of a whole object must be delete"}
+			return nil, invalid(field, nil, "$patch of a whole object must be delete")
 		}
 
 		p.target = takeIdentity(content)
 		p.fields = content
 	default:
-		err = &Error{
-			Field:  field,
-			Reason: "neither a list of operations (JSON patch) nor a map of fields (merge patch)",
-		}
+		err = invalid(field, nil, "neither a list of operations (JSON patch) nor a map of fields (merge patch)")
 	}
 
 	if err != nil {
@@ -101,12 +99,12 @@ func newManifestPatch(field, text string) (*patch, error) {
 
 	fields, isMap := content.(map[string]any)
 	if !isMap {
-		return nil, &Error{Field: field, Reason: "not a map of fields; spec.patches takes lists of operations"}
+		return nil, invalid(field, nil, "not a map of fields; spec.patches takes lists of operations")
 	}
 
 	p := &patch{field: field, target: takeIdentity(fields), fields: fields}
 	if p.target.kind == "" {
-		return nil, &Error{Field: field, Reason: "kind is missing; it selects the objects to change"}
+		return nil, invalid(field, nil, "kind is missing; it selects the objects to change")
 	}
 
 	return p, nil
@@ -128,7 +126,7 @@ func newSelector(field string, target *v1alpha2.PatchTarget) (selector, error) {
 
 	var err error
 	if s.labels, err = labels.Parse(target.LabelSelector); err != nil {
-		return selector{}, &Error{Field: field + ".labelSelector", Reason: err.Error(), Err: err}
+		return selector{}, invalid(field+".labelSelector", err, "%v", err)
 	}
 
 	return s, nil
@@ -141,7 +139,7 @@ func decode(field, text string) (any, error) {
 	for document := range strings.SplitSeq("\n"+text, "\n---") {
 		decoded, err := decodePatch(document)
 		if err != nil {
-			return nil, &Error{Field: field, Reason: "not YAML: " + err.Error(), Err: err}
+			return nil, invalid(field, err, "not YAML: %v", err)
 		}
 
 		if decoded == nil {
@@ -149,7 +147,7 @@ func decode(field, text string) (any, error) {
 		}
 
 		if content != nil {
-			return nil, &Error{Field: field, Reason: "several documents; make each a patch of its own"}
+			return nil, invalid(field, nil, "several documents; make each a patch of its own")
 		}
 
 		content = decoded
@@ -229,7 +227,7 @@ func (p *patch) apply(
 	}
 
 	if !matched {
-		return nil, &Error{Field: p.field, Reason: p.target.noMatch(crds.beside(objects))}
+		return nil, invalid(p.field, nil, "%s", p.target.noMatch(crds.beside(objects)))
 	}
 
 	return left, nil
@@ -237,5 +235,5 @@ func (p *patch) apply(
 
 // failed returns the error for an object that the patch cannot be applied to.
 func (p *patch) failed(o object.Key, err error) error {
-	return &Error{Field: p.field, Reason: fmt.Sprintf("cannot be applied to %s: %v", o, err)}
+	return invalid(p.field, nil, "cannot be applied to %s: %v", o, err)
 }

@@ -1,10 +1,9 @@
 package offers
 
 import (
-	"fmt"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // Policy is a valid spec.upgradePolicy that allows automatic upgrades.
@@ -15,15 +14,10 @@ type Policy struct {
 	Window *Window
 }
 
-// PolicyError reports a spec.upgradePolicy that cannot be used.
-type PolicyError struct {
-	// Field of the resource that is wrong.
-	Field string
-	// Problem with it, and how to fix it.
-	Problem string
+// invalid returns the problem of a spec.upgradePolicy that cannot be used.
+func invalid(format string, args ...any) error {
+	return problem.Refuse(v1alpha2.InvalidUpgradePolicyReason, format, args...)
 }
-
-func (e *PolicyError) Error() string { return e.Field + " " + e.Problem }
 
 // Automatic reports whether a resource allows automatic upgrades.
 func Automatic(spec *v1alpha2.ProviderSpec) bool {
@@ -31,17 +25,16 @@ func Automatic(spec *v1alpha2.ProviderSpec) bool {
 	return policy != nil && policy.Mode != "" && policy.Mode != v1alpha2.UpgradeManual
 }
 
-// ParsePolicy returns the policy of a resource, nil if it allows no automatic upgrades. The error is a *PolicyError.
+// ParsePolicy returns the policy of a resource, nil if it allows no automatic upgrades. The error is a
+// *problem.Error.
 func ParsePolicy(spec *v1alpha2.ProviderSpec) (*Policy, error) {
 	if !Automatic(spec) {
 		return nil, nil
 	}
 
 	if spec.Version == "" || ranges.IsExact(spec.Version) {
-		return nil, &PolicyError{
-			Field:   "spec.version",
-			Problem: fmt.Sprintf("must be a range such as ~1.13 for spec.upgradePolicy.mode %s", spec.UpgradePolicy.Mode),
-		}
+		return nil, invalid("spec.version must be a range such as ~1.13 for spec.upgradePolicy.mode %s",
+			spec.UpgradePolicy.Mode)
 	}
 
 	policy := &Policy{Mode: spec.UpgradePolicy.Mode}

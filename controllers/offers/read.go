@@ -8,7 +8,7 @@ import (
 )
 
 // Read reads the policy of a provider, and what its source offers, which is asked when the window opens. The error is a
-// *PolicyError.
+// *problem.Error.
 func (t *Tracker) Read(provider v1alpha2.Provider) (Upgrading, error) {
 	policy, err := ParsePolicy(provider.GetSpec())
 	if policy == nil || err != nil {

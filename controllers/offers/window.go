@@ -1,7 +1,6 @@
 package offers
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -25,42 +24,37 @@ type Window struct {
 	zone     *time.Location
 }
 
-// parseWindow returns the window of a policy. The error is a *PolicyError.
+// parseWindow returns the window of a policy. The error is a *problem.Error.
 func parseWindow(spec v1alpha2.MaintenanceWindow) (*Window, error) {
 	const field = "spec.upgradePolicy.window."
 
 	zone, err := time.LoadLocation(spec.TimeZone)
 	if err != nil || spec.TimeZone == "Local" {
-		return nil, &PolicyError{
-			Field:   field + "timeZone",
-			Problem: fmt.Sprintf("%q is not in the IANA time zone database; use a name such as Europe/Berlin", spec.TimeZone),
-		}
+		return nil, invalid(field+"timeZone %q is not in the IANA time zone database; use a name such as Europe/Berlin",
+			spec.TimeZone)
 	}
 
 	if d := spec.Duration.Duration; d < minDuration || d > maxDuration {
-		return nil, &PolicyError{Field: field + "duration", Problem: "must be between 1m and 168h, e.g. 2h"}
+		return nil, invalid(field + "duration must be between 1m and 168h, e.g. 2h")
 	}
 
-	invalid := func(problem any) (*Window, error) {
-		return nil, &PolicyError{
-			Field: field + "schedule",
-			Problem: fmt.Sprintf("%q is invalid: %v; it has five fields: minute, hour, day of the month, month and day of the "+
-				"week, e.g. 0 2 * * sat", spec.Schedule, problem),
-		}
+	unusable := func(why any) (*Window, error) {
+		return nil, invalid(field+"schedule %q is invalid: %v; it has five fields: minute, hour, day of the month, month "+
+			"and day of the week, e.g. 0 2 * * sat", spec.Schedule, why)
 	}
 
 	// The parser accepts a time zone in the schedule, which would be another than timeZone.
 	if strings.ContainsAny(spec.Schedule, "=@") {
-		return invalid("it contains = or @")
+		return unusable("it contains = or @")
 	}
 
 	schedule, err := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(spec.Schedule)
 	if err != nil {
-		return invalid(err)
+		return unusable(err)
 	}
 
 	if schedule.Next(leapYear).IsZero() {
-		return invalid("there is no such date")
+		return unusable("there is no such date")
 	}
 
 	return &Window{schedule: schedule, duration: spec.Duration.Duration, zone: zone}, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/store"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 const (
@@ -82,15 +83,14 @@ type knownChart struct {
 	unsaved         bool
 }
 
-// StoreError reports that charts cannot be read from or written to the store.
-type StoreError struct{ Err error }
-
-func (e *StoreError) Error() string {
-	return fmt.Sprintf("%v; check the quota of the operator's namespace, and its permissions for ConfigMaps", e.Err)
+// StoreFailed returns the problem of charts that cannot be read from or written to the store, which may pass.
+func StoreFailed(err error) error {
+	return &problem.Error{
+		Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.ChartStoreErrorReason,
+		Outcome: problem.Retrying, Cause: err,
+		Message: fmt.Sprintf("%v; check the quota of the operator's namespace, and its permissions for ConfigMaps", err),
+	}
 }
-
-// Unwrap returns the store's error.
-func (e *StoreError) Unwrap() error { return e.Err }
 
 // Find returns the chart of a version. Nothing is read when the same content was found before, and
 // nothing is fetched from where a version cannot change when its chart is in the store, unless
@@ -186,7 +186,7 @@ func (c *Charts) stored(
 		}
 
 		if err != nil {
-			return nil, &StoreError{err}
+			return nil, StoreFailed(err)
 		}
 
 		if stored.IsFrom(provider.GetNamespace(), origin) {
@@ -228,7 +228,7 @@ func (c *Charts) content(ctx context.Context, digest string) (*content, error) {
 	}
 
 	if err != nil {
-		return nil, &StoreError{err}
+		return nil, StoreFailed(err)
 	}
 
 	return c.share(stored)

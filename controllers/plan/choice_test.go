@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // TestPlanChoosesByContract checks that without an exact version the newest is planned that works with
@@ -91,10 +90,8 @@ func TestPlanChoosesByContract(t *testing.T) {
 			planned, err := planner.Plan(t.Context(), Request{Provider: test.provider, Scope: c})
 
 			if test.reason != "" {
-				var failed *preflight.Error
-				g.Expect(errors.As(err, &failed)).To(BeTrue(), "%v", err)
-				g.Expect(failed.Reason).To(Equal(test.reason))
-				g.Expect(failed.Waiting).To(BeTrue())
+				g.Expect(problem.Is(err, test.reason)).To(BeTrue(), "%v", err)
+				g.Expect(problem.Of(err).Outcome).To(Equal(problem.Waiting))
 
 				return
 			}

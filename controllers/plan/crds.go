@@ -13,7 +13,7 @@ import (
 )
 
 // CRDs plans the changes of the cluster's CRDs that a chart of the provider needs. The error is a
-// *crds.OwnershipError when a CRD belongs to another provider.
+// *problem.Error when a CRD belongs to another provider.
 func (p *Planner) CRDs(
 	ctx context.Context, applier *crds.Applier, provider v1alpha2.Provider, c *chart.Chart,
 ) (*crds.Plan, error) {

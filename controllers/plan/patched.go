@@ -21,7 +21,7 @@ type patchedCRDs struct {
 }
 
 // patch returns the CRDs of a chart of a provider as the resource patches them. The error is a
-// *manifest.Error.
+// *problem.Error.
 func (c *Charts) patch(provider v1alpha2.Provider, digest string, files []chart.File) (*manifest.CRDs, error) {
 	id, spec := idOf(provider), provider.GetSpec().DeepCopy()
 	wanted := patchedCRDs{digest: digest, patches: spec.Patches, manifestPatches: spec.ManifestPatches}

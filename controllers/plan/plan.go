@@ -87,7 +87,7 @@ type Plan struct {
 
 // Plan plans the release that a resource asks for. When it fails, the plan contains what was found
 // out before: Version and Chart, each of which may be unset. The error is one of those of the
-// packages fetch, source, bundle, values and patches, or a *StoreError.
+// packages fetch, source, bundle, values and patches, or a *problem.Error.
 func (p *Planner) Plan(ctx context.Context, request Request) (Plan, error) {
 	var plan Plan
 

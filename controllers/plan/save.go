@@ -11,7 +11,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// Save stores a chart that was fetched, and removes those that no resource uses any more. The error is a *StoreError.
+// Save stores a chart that was fetched, and removes those that no resource uses any more. The error is a
+// *problem.Error.
 func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Chart) error {
 	if !found.unsaved {
 		return nil
@@ -21,7 +22,7 @@ func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Ch
 	defer c.storing.Unlock()
 
 	if err := c.store.Put(ctx, found.Stored, provider.GetNamespace(), originOf(found.from)); err != nil {
-		return &StoreError{err}
+		return StoreFailed(err)
 	}
 
 	found.unsaved = false

@@ -295,7 +295,7 @@ func TestSaveIsRetried(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 
 		err = planner.Charts.Save(t.Context(), p, planned.Chart)
-		g.Expect(err).To(BeAssignableToTypeOf(&StoreError{}))
+		g.Expect(err).To(HaveField("Reason", v1alpha2.ChartStoreErrorReason))
 		g.Expect(err).To(MatchError(errWrite))
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/transport"
-	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/cosign"
 	"github.com/capstan-project/capstan/test/image"
@@ -162,6 +161,6 @@ func TestTrustIsWithdrawn(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "capd-system", Name: "keys"},
 		})).To(Succeed())
 		_, _, err = find(t, c, p, false)
-		g.Expect(err).To(BeAssignableToTypeOf(&access.SecretNotFoundError{}), "without keys, nothing is trusted")
+		g.Expect(err).To(HaveField("Reason", v1alpha2.SecretNotFoundReason), "without keys, nothing is trusted")
 	})
 }

@@ -2,9 +2,9 @@ package preflight
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // Choice checks whether the version of a provider may be chosen from several: not before core's contract
@@ -15,11 +15,7 @@ func (c *Checker) Choice(ctx context.Context, provider v1alpha2.Provider) error 
 		return err
 	}
 
-	return &Error{
-		Reason:  v1alpha2.WaitingForCoreProviderReadyReason,
-		Waiting: true,
-		Message: fmt.Sprintf(
-			"waiting for CoreProvider %s/%s to be installed: its contract decides which version is the newest that works "+
-				"with it; an exact spec.version does not wait for that", core.GetNamespace(), core.GetName()),
-	}
+	return problem.Await(v1alpha2.WaitingForCoreProviderReadyReason,
+		"waiting for CoreProvider %s/%s to be installed: its contract decides which version is the newest that works "+
+			"with it; an exact spec.version does not wait for that", core.GetNamespace(), core.GetName())
 }

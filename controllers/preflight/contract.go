@@ -8,6 +8,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // supportedContracts maps the Cluster API contract of core to the contracts of the providers that
@@ -48,12 +49,9 @@ func (c *Checker) Contract(ctx context.Context, provider v1alpha2.Provider, cont
 	}
 
 	if supportedContracts[contract] == nil {
-		return &Error{
-			Reason: v1alpha2.CAPIVersionIncompatibilityReason,
-			Message: fmt.Sprintf(
-				"this version has the unsupported Cluster API contract %q; choose a version with v1beta1 or v1beta2",
-				contract),
-		}
+		return problem.Refuse(v1alpha2.CAPIVersionIncompatibilityReason,
+			"this version has the unsupported Cluster API contract %q; choose a version with v1beta1 or v1beta2",
+			contract)
 	}
 
 	if isCore {
@@ -74,14 +72,10 @@ func (c *Checker) Contract(ctx context.Context, provider v1alpha2.Provider, cont
 		return comesFirst(core, v1alpha2.CAPIVersionIncompatibilityReason)
 	}
 
-	return &Error{
-		Reason:  v1alpha2.CAPIVersionIncompatibilityReason,
-		Waiting: true,
-		Message: fmt.Sprintf(
-			"this version has the Cluster API contract %s, and core %s works with %s only; "+
-				"choose another version, or upgrade core",
-			contract, has, strings.Join(supportedContracts[has], " and ")),
-	}
+	return problem.Await(v1alpha2.CAPIVersionIncompatibilityReason,
+		"this version has the Cluster API contract %s, and core %s works with %s only; "+
+			"choose another version, or upgrade core",
+		contract, has, strings.Join(supportedContracts[has], " and "))
 }
 
 // coreContract checks a contract of core against the installed providers. While all of them and
@@ -106,12 +100,9 @@ func (c *Checker) coreContract(ctx context.Context, core v1alpha2.Provider, cont
 		return comesFirst(incompatible, v1alpha2.CAPIVersionIncompatibilityReason)
 	}
 
-	return &Error{
-		Reason:  v1alpha2.CAPIVersionIncompatibilityReason,
-		Waiting: true,
-		Message: fmt.Sprintf("this version of core has the Cluster API contract %s, but %s has %s; %s",
-			contract, v1alpha2.FullName(incompatible), contractOf(incompatible), changeFirst(incompatible)),
-	}
+	return problem.Await(v1alpha2.CAPIVersionIncompatibilityReason,
+		"this version of core has the Cluster API contract %s, but %s has %s; %s",
+		contract, v1alpha2.FullName(incompatible), contractOf(incompatible), changeFirst(incompatible))
 }
 
 // changeFirst says what to do about a provider that keeps core from changing.
@@ -151,14 +142,10 @@ func (c *Checker) Unpause(ctx context.Context, provider v1alpha2.Provider, contr
 		return nil
 	}
 
-	return &Error{
-		Reason:  v1alpha2.CAPIVersionIncompatibilityReason,
-		Waiting: true,
-		Message: fmt.Sprintf(
-			"this provider stays paused while %s has the Cluster API contract %s, which core %s does not work with; "+
-				"upgrade that provider first",
-			v1alpha2.FullName(incompatible), contractOf(incompatible), core),
-	}
+	return problem.Await(v1alpha2.CAPIVersionIncompatibilityReason,
+		"this provider stays paused while %s has the Cluster API contract %s, which core %s does not work with; "+
+			"upgrade that provider first",
+		v1alpha2.FullName(incompatible), contractOf(incompatible), core)
 }
 
 // contractOf returns the contract of an installed provider; empty if there is none.

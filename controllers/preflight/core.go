@@ -2,12 +2,12 @@ package preflight
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // CoreReady checks that the CoreProvider of the provider's cluster is ready, or would be if its resource did not
@@ -23,15 +23,11 @@ func (c *Checker) CoreReady(ctx context.Context, provider v1alpha2.Provider) err
 		return nil
 	}
 
-	return &Error{
-		Reason:  v1alpha2.WaitingForCoreProviderReadyReason,
-		Waiting: true,
-		Message: fmt.Sprintf(
-			"waiting for CoreProvider %s/%s to become ready", core.GetNamespace(), core.GetName()),
-	}
+	return problem.Await(v1alpha2.WaitingForCoreProviderReadyReason,
+		"waiting for CoreProvider %s/%s to become ready", core.GetNamespace(), core.GetName())
 }
 
-// needed returns the CoreProvider that a provider needs; nil for core itself. The error is an *Error if there
+// needed returns the CoreProvider that a provider needs; nil for core itself. The error is a *problem.Error if there
 // is none.
 func (c *Checker) needed(ctx context.Context, provider v1alpha2.Provider) (v1alpha2.Provider, error) {
 	if provider.ProviderType() == v1alpha2.CoreProviderType {
@@ -43,12 +39,8 @@ func (c *Checker) needed(ctx context.Context, provider v1alpha2.Provider) (v1alp
 		return core, err
 	}
 
-	return nil, &Error{
-		Reason:  v1alpha2.WaitingForCoreProviderReadyReason,
-		Waiting: true,
-		Message: fmt.Sprintf(
-			"waiting for the CoreProvider %s, which exists in no namespace; create it", v1alpha2.CoreProviderName),
-	}
+	return nil, problem.Await(v1alpha2.WaitingForCoreProviderReadyReason,
+		"waiting for the CoreProvider %s, which exists in no namespace; create it", v1alpha2.CoreProviderName)
 }
 
 // Core returns the CoreProvider of the provider's cluster, nil if there is none: the one that has

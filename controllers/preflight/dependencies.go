@@ -2,11 +2,11 @@ package preflight
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // Dependencies checks that the providers in spec.dependsOn are ready, and that none of them depends on the provider
@@ -18,11 +18,9 @@ func (c *Checker) Dependencies(ctx context.Context, provider v1alpha2.Provider) 
 	}
 
 	if path != nil {
-		return &Error{
-			Reason: v1alpha2.DependencyCycleReason,
-			Message: fmt.Sprintf("the provider depends on itself: %s; remove one of them from spec.dependsOn",
-				strings.Join(path, " depends on ")),
-		}
+		return problem.Refuse(v1alpha2.DependencyCycleReason,
+			"the provider depends on itself: %s; remove one of them from spec.dependsOn",
+			strings.Join(path, " depends on "))
 	}
 
 	var waiting []string
@@ -44,11 +42,8 @@ func (c *Checker) Dependencies(ctx context.Context, provider v1alpha2.Provider) 
 		return nil
 	}
 
-	return &Error{
-		Reason:  v1alpha2.WaitingForDependenciesReason,
-		Waiting: true,
-		Message: fmt.Sprintf("waiting for the providers in spec.dependsOn to become ready: %s", strings.Join(waiting, "; ")),
-	}
+	return problem.Await(v1alpha2.WaitingForDependenciesReason,
+		"waiting for the providers in spec.dependsOn to become ready: %s", strings.Join(waiting, "; "))
 }
 
 // cycle returns a path of labels from the first label of a path, that of a provider, back to itself; nil if there is

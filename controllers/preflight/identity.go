@@ -3,10 +3,10 @@ package preflight
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // Identity checks the name of a CoreProvider, the namespace, and that no other resource has installed the provider in
@@ -32,12 +32,9 @@ func (*Checker) coreName(provider v1alpha2.Provider) error {
 		return nil
 	}
 
-	return &Error{
-		Reason: v1alpha2.IncorrectCoreProviderNameReason,
-		Message: fmt.Sprintf(
-			"the CoreProvider must be named %s, not %s; create it with that name and delete this one",
-			v1alpha2.CoreProviderName, provider.GetName()),
-	}
+	return problem.Refuse(v1alpha2.IncorrectCoreProviderNameReason,
+		"the CoreProvider must be named %s, not %s; create it with that name and delete this one",
+		v1alpha2.CoreProviderName, provider.GetName())
 }
 
 // besideOperator refuses to install a provider into the operator's own namespace, unless the resource accepts it: pods
@@ -50,13 +47,10 @@ func (c *Checker) besideOperator(provider v1alpha2.Provider) error {
 		return nil
 	}
 
-	return &Error{
-		Reason: v1alpha2.AccessDeniedReason,
-		Message: fmt.Sprintf(
-			"%s %s is in namespace %s, which is the operator's, so its publisher could use the operator's ServiceAccount "+
-				"and Secrets; create the resource in another namespace, or set the annotation %s: %[3]s on it to accept that",
-			provider.ProviderType(), provider.GetName(), namespace, v1alpha2.InstallBesideAnnotation),
-	}
+	return problem.Refuse(v1alpha2.AccessDeniedReason,
+		"%s %s is in namespace %s, which is the operator's, so its publisher could use the operator's ServiceAccount "+
+			"and Secrets; create the resource in another namespace, or set the annotation %s: %[3]s on it to accept that",
+		provider.ProviderType(), provider.GetName(), namespace, v1alpha2.InstallBesideAnnotation)
 }
 
 // singleInstance accepts the resource that has installed the provider, because the provider's CRDs and
@@ -88,14 +82,10 @@ func (c *Checker) singleInstance(
 		hint = v1alpha2.InstallBesideHint(owner.GetNamespace())
 	}
 
-	return &Error{
-		Reason:  v1alpha2.MoreThanOneProviderInstanceExistsReason,
-		Waiting: true,
-		Message: fmt.Sprintf(
-			"%s %s is already installed by the resource in namespace %s, and a cluster can have each provider "+
-				"only once; delete one of the two%s",
-			provider.ProviderType(), provider.GetName(), owner.GetNamespace(), hint),
-	}
+	return problem.Await(v1alpha2.MoreThanOneProviderInstanceExistsReason,
+		"%s %s is already installed by the resource in namespace %s, and a cluster can have each provider "+
+			"only once; delete one of the two%s",
+		provider.ProviderType(), provider.GetName(), owner.GetNamespace(), hint)
 }
 
 // instances returns all resources of a provider in its cluster, the given one as it is. They must not

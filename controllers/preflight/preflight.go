@@ -4,7 +4,6 @@ package preflight
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,38 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // NameField is the index of provider resources by name, across namespaces.
 const NameField = "metadata.name"
 
-// Error reports why a provider may not be installed.
-type Error struct {
-	// Reason is the reason for the condition PreflightCheckPassed.
-	Reason string
-	// Message describes the problem and how to fix it.
-	Message string
-	// Waiting reports whether another provider resource has to change, or a CRD to be created, which is
-	// watched. Otherwise the user has to change this resource, its Secret or the cluster.
-	Waiting bool
-	// Until is when to check again even if nothing has changed that is watched; zero for never.
-	Until time.Time
-	// MissingKinds are the required kinds that the cluster does not serve.
-	MissingKinds []schema.GroupKind
-}
-
-func (e *Error) Error() string { return e.Message }
-
-// MissingKinds returns the required kinds that the cluster does not serve, according to an error of a check.
-func MissingKinds(err error) []schema.GroupKind {
-	if failed := new(Error); errors.As(err, &failed) {
-		return failed.MissingKinds
-	}
-
-	return nil
-}
-
-// Checker runs the checks. All its methods return an *Error if a check fails, and any other error
+// Checker runs the checks. All its methods return a *problem.Error if a check fails, and any other error
 // if a check could not be made.
 type Checker struct {
 	// Client reads provider resources from a cache with the index NameField.
@@ -71,21 +45,21 @@ type Input struct {
 }
 
 // Installation checks whether a version may be installed, apart from CoreReady: an installed provider
-// does not depend on core's health.
-func (c *Checker) Installation(ctx context.Context, in Input) error {
+// does not depend on core's health. It returns the required kinds that the cluster does not serve.
+func (c *Checker) Installation(ctx context.Context, in Input) (missing []schema.GroupKind, err error) {
 	if err := c.Contracts(ctx, in.Provider, in.Contract); err != nil {
-		return err
+		return nil, err
 	}
 
 	if err := c.Variables(in.Provider, in.MissingVariables); err != nil {
-		return err
+		return nil, err
 	}
 
-	if err := c.RequiredAPIs(in.Mapper, in.RequiredKinds); err != nil {
-		return err
+	if missing, err := c.RequiredAPIs(in.Mapper, in.RequiredKinds); err != nil {
+		return missing, err
 	}
 
-	return c.Dependencies(ctx, in.Provider)
+	return nil, c.Dependencies(ctx, in.Provider)
 }
 
 // Variables checks that no required variable is missing.
@@ -99,11 +73,8 @@ func (*Checker) Variables(provider v1alpha2.Provider, missing []string) error {
 		fix = fmt.Sprintf("add them to Secret %s", secret)
 	}
 
-	return &Error{
-		Reason: v1alpha2.MissingVariablesReason,
-		Message: fmt.Sprintf(
-			"required variables have no value: %s; %s", strings.Join(missing, ", "), fix),
-	}
+	return problem.Refuse(v1alpha2.MissingVariablesReason,
+		"required variables have no value: %s; %s", strings.Join(missing, ", "), fix)
 }
 
 // apiRetry is how long to wait before looking for a missing API again: it need not be that of a CRD, and one is
@@ -128,17 +99,14 @@ func hasCertManager(mapper meta.RESTMapper) (bool, error) {
 }
 
 // RequiredAPIs checks that the target serves the kinds, given as Kind.version.group. Those of real providers are
-// cert-manager's.
-func (*Checker) RequiredAPIs(mapper meta.RESTMapper, required []string) error {
-	var (
-		missing, others []string
-		kinds           []schema.GroupKind
-	)
+// cert-manager's. It returns those that are missing.
+func (*Checker) RequiredAPIs(mapper meta.RESTMapper, required []string) (kinds []schema.GroupKind, err error) {
+	var missing, others []string
 
 	for _, kind := range required {
 		gvk, _ := schema.ParseKindArg(kind)
 		if gvk == nil {
-			return fmt.Errorf("the chart requires the kind %q, which does not have the form Kind.version.group", kind)
+			return nil, fmt.Errorf("the chart requires the kind %q, which does not have the form Kind.version.group", kind)
 		}
 
 		_, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -154,12 +122,12 @@ func (*Checker) RequiredAPIs(mapper meta.RESTMapper, required []string) error {
 		}
 
 		if err != nil {
-			return fmt.Errorf("look up the API of %s: %w", kind, err)
+			return nil, fmt.Errorf("look up the API of %s: %w", kind, err)
 		}
 	}
 
 	if len(missing) == 0 {
-		return nil
+		return nil, nil
 	}
 
 	reason, fixes := v1alpha2.WaitingForCRDsReason, []string(nil)
@@ -169,7 +137,7 @@ func (*Checker) RequiredAPIs(mapper meta.RESTMapper, required []string) error {
 
 		switch {
 		case err != nil:
-			return err
+			return nil, err
 		case installed:
 			fixes = []string{"install a version of cert-manager that serves this, or choose another version of the provider"}
 		default:
@@ -182,12 +150,9 @@ func (*Checker) RequiredAPIs(mapper meta.RESTMapper, required []string) error {
 			"install what serves %s, or remove its objects with spec.patches", strings.Join(others, ", ")))
 	}
 
-	return &Error{
-		Reason:       reason,
-		Waiting:      true,
-		Until:        time.Now().Add(apiRetry),
-		MissingKinds: kinds,
-		Message: fmt.Sprintf("the cluster does not serve %s, which the provider needs; %s",
-			strings.Join(missing, ", "), strings.Join(fixes, "; ")),
-	}
+	unserved := problem.Await(reason, "the cluster does not serve %s, which the provider needs; %s",
+		strings.Join(missing, ", "), strings.Join(fixes, "; "))
+	unserved.Until = time.Now().Add(apiRetry)
+
+	return kinds, unserved
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 func TestVariables(t *testing.T) {
@@ -111,7 +112,8 @@ func TestRequiredAPIs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect(t, checker(t).RequiredAPIs(mapper{certManager: c.certManager}, c.kinds), c.want)
+			_, err := checker(t).RequiredAPIs(mapper{certManager: c.certManager}, c.kinds)
+			expect(t, err, c.want)
 		})
 	}
 
@@ -125,9 +127,9 @@ func TestRequiredAPIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			err := checker(t).RequiredAPIs(mapper{}, []string{c.kind})
+			_, err := checker(t).RequiredAPIs(mapper{}, []string{c.kind})
 			g.Expect(err).To(MatchError(c.message))
-			g.Expect(err).NotTo(BeAssignableToTypeOf(&preflight.Error{}))
+			g.Expect(problem.Of(err)).To(BeNil())
 		})
 	}
 }
@@ -150,8 +152,9 @@ func TestInstallation(t *testing.T) {
 	c := checker(t, oldCore, aws, provider(bootstrap, "kubeadm", contract("v1beta2")))
 
 	reason := func() string {
-		var failed *preflight.Error
-		g.Expect(errors.As(c.Installation(t.Context(), input), &failed)).To(BeTrue())
+		_, err := c.Installation(t.Context(), input)
+		failed := problem.Of(err)
+		g.Expect(failed).NotTo(BeNil())
 
 		return failed.Reason + ": " + failed.Message
 	}
@@ -172,7 +175,8 @@ func TestInstallation(t *testing.T) {
 
 	input.RequiredKinds = nil
 
-	g.Expect(c.Installation(t.Context(), input)).To(Succeed(), "core's health is a check of its own")
+	_, err := c.Installation(t.Context(), input)
+	g.Expect(err).NotTo(HaveOccurred(), "core's health is a check of its own")
 }
 
 func TestUnreadableCache(t *testing.T) {

@@ -2,11 +2,11 @@ package preflight
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // ClusterCRD is the name of the CustomResourceDefinition whose versions say which contracts core still works with: a
@@ -20,12 +20,9 @@ func (*Checker) Served(provider v1alpha2.Provider, contract string, served []str
 		return nil
 	}
 
-	return &Error{
-		Reason:  v1alpha2.CAPIVersionIncompatibilityReason,
-		Waiting: true,
-		Message: fmt.Sprintf("this version has the Cluster API contract %s, but core serves Clusters as %s only; "+
-			"choose a version with another contract", contract, strings.Join(served, " and ")),
-	}
+	return problem.Await(v1alpha2.CAPIVersionIncompatibilityReason,
+		"this version has the Cluster API contract %s, but core serves Clusters as %s only; "+
+			"choose a version with another contract", contract, strings.Join(served, " and "))
 }
 
 // CoreServed checks whether core may change to a version that serves Clusters in other versions than the ones before:
@@ -51,12 +48,9 @@ func (c *Checker) CoreServed(ctx context.Context, core v1alpha2.Provider, before
 		case StandingOf(p).Changing:
 			return comesFirst(p, v1alpha2.CAPIVersionIncompatibilityReason)
 		default:
-			return &Error{
-				Reason:  v1alpha2.CAPIVersionIncompatibilityReason,
-				Waiting: true,
-				Message: fmt.Sprintf("this version of core does not serve Clusters as %s, but %s has that contract; %s",
-					contract, v1alpha2.FullName(p), changeFirst(p)),
-			}
+			return problem.Await(v1alpha2.CAPIVersionIncompatibilityReason,
+				"this version of core does not serve Clusters as %s, but %s has that contract; %s",
+				contract, v1alpha2.FullName(p), changeFirst(p))
 		}
 	}
 

@@ -1,7 +1,6 @@
 package preflight_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -130,7 +130,7 @@ func expect(t *testing.T, err error, w want) {
 		return
 	}
 
-	var failed *preflight.Error
-	g.Expect(errors.As(err, &failed)).To(BeTrue(), "%v", err)
-	g.Expect(want{failed.Reason, failed.Message, failed.Waiting}).To(Equal(w))
+	failed := problem.Of(err)
+	g.Expect(failed).NotTo(BeNil(), "%v", err)
+	g.Expect(want{failed.Reason, failed.Message, failed.Outcome == problem.Waiting}).To(Equal(w))
 }

@@ -3,10 +3,10 @@ package preflight
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // Turn checks whether it is the turn of a provider to change to another version, which has the contract, when
@@ -47,13 +47,10 @@ func mayReturn(providers []v1alpha2.Provider) error {
 			continue
 		}
 
-		return &Error{
-			Reason:  v1alpha2.CAPIVersionIncompatibilityReason,
-			Waiting: true,
-			Message: fmt.Sprintf("waiting until %s is healthy with %s: until then it may have to return to %s, "+
+		return problem.Await(v1alpha2.CAPIVersionIncompatibilityReason,
+			"waiting until %s is healthy with %s: until then it may have to return to %s, "+
 				"which this version of core may not work with",
-				v1alpha2.FullName(p), newestVersion(p), *p.GetStatus().InstalledVersion),
-		}
+			v1alpha2.FullName(p), newestVersion(p), *p.GetStatus().InstalledVersion)
 	}
 
 	return nil
@@ -61,13 +58,10 @@ func mayReturn(providers []v1alpha2.Provider) error {
 
 // comesFirst returns the error of a provider that waits until another one has changed its version.
 func comesFirst(other v1alpha2.Provider, reason string) error {
-	return &Error{
-		Reason:  reason,
-		Waiting: true,
-		Message: fmt.Sprintf("waiting until %s has changed from %s to %s, which comes first",
-			v1alpha2.FullName(other), *other.GetStatus().InstalledVersion,
-			cmp.Or(wantedVersion(other), other.GetSpec().Version, "another version")),
-	}
+	return problem.Await(reason,
+		"waiting until %s has changed from %s to %s, which comes first",
+		v1alpha2.FullName(other), *other.GetStatus().InstalledVersion,
+		cmp.Or(wantedVersion(other), other.GetSpec().Version, "another version"))
 }
 
 // narrows reports whether core with the contract after does not work with a contract that it works with

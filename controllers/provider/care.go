@@ -7,7 +7,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -218,7 +217,8 @@ func (r *run) observe(ctx context.Context) error {
 		r.installed.foreign, r.installed.Record = r.checkOwner(), nil
 	case look.Record == nil:
 	case newest.Ours() && !newest.Confirmed():
-		r.installed.unconfirmed = release.Unconfirmed(r.provider, look.History.Release, newest)
+		r.installed.unconfirmed = release.Unconfirmed(
+			look.History.Release, newest.Number, release.MissingNewest(r.provider, newest))
 		r.installed.Record = nil
 	case !newest.Ours() && !look.Record.IsOf(r.provider):
 		r.installed.otherChart = describeChart(look.Record)
@@ -249,16 +249,6 @@ func (r *run) checkHealth(ctx context.Context) error {
 	}
 
 	return r.findTrust(ctx)
-}
-
-// owner returns the release whose objects are checked.
-func (r *run) owner() health.Owner {
-	return health.Owner{
-		Provider:  v1alpha2.Label(r.provider),
-		Release:   v1alpha2.ReleaseName(r.provider),
-		Namespace: r.provider.GetNamespace(),
-		Reader:    r.target.Client,
-	}
 }
 
 // markFinished notes which Jobs have completed, so that they are not run again.

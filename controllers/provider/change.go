@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -15,23 +14,11 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/release/storage"
 )
-
-// goal is the desired state of the release.
-type goal struct {
-	// version that users know it by, and its contract with Cluster API; empty for a revision.
-	version, contract string
-	// digest identifies it in the release's history.
-	digest string
-	// action counts it where there is a release already.
-	action metrics.Action
-	// apply takes the one Helm action that reaches the goal from a state; nil if it cannot be planned.
-	apply func(context.Context, state.Observed) (release.Result, error)
-}
 
 // step is one step of a change.
 type step struct {
@@ -51,14 +38,11 @@ var steps = []step{
 	{"core is ready before what needs it", (*run).needsCore, (*run).checkCore, metrics.StepPreflight},
 	{"providers change one after the other", (*run).changesVersion, (*run).checkTurn, ""},
 	{"no other program has installed the provider", (*run).installs, (*run).checkInstalled, ""},
-	{"CRDs are compared with those of the cluster", (*run).plans, (*run).planChange, metrics.StepCRDs},
-	{"objects are rewritten before a version goes", (*run).changesCRDs, ofChange((*run).migrateBefore), metrics.StepCRDs},
-	{"changes of CRDs break nothing", (*run).affectsObjects, ofChange((*run).checkCRDs), metrics.StepCRDs},
+	{"changes of CRDs break nothing", (*run).plans, (*run).prepareChange, metrics.StepCRDs},
 	{"the API server accepts all objects", (*run).triesFirst, (*run).dryRun, metrics.StepCRDs},
 	{"core that changes at the same time comes first", (*run).changesVersion, (*run).letCoreBegin, ""},
 	{"a change is announced before it begins", (*run).begins, (*run).announceChange, ""},
-	{"CRDs are applied before the release", (*run).changesCRDs, ofChange((*run).sendCRDs), metrics.StepCRDs},
-	{"CRDs that were changed are corrected", (*run).plans, (*run).correctChange, metrics.StepCRDs},
+	{"CRDs are applied before the release", (*run).plans, (*run).applyCRDs, metrics.StepCRDs},
 	{"nothing prevents the release", (*run).plans, (*run).pass, ""},
 	{"the release is applied", (*run).applies, (*run).apply, metrics.StepRelease},
 	{"the CRDs are served", (*run).plans, (*run).awaitCRDs, ""},
@@ -99,7 +83,7 @@ func (r *run) makeChange(ctx context.Context) error {
 
 	// That the operator cannot upgrade the provider by itself makes that no less ready.
 	for r.preventsUpgrade(err) {
-		r.block(cmp.Or(resultOf(err).Message, r.change.problem.Message))
+		r.block(cmp.Or(resultOf(err).text(), r.change.problem.text()))
 		err = r.installVersion(ctx)
 	}
 
@@ -119,7 +103,7 @@ func (r *run) preventsUpgrade(err error) bool {
 	result := resultOf(err)
 	stopped := result.Outcome == Stalled || result.Condition == v1alpha2.CRDsSafeCondition || r.change.problem.Ends()
 
-	return r.selection.Starts() && stopped && !r.done.applied && !r.change.appliedCRDs
+	return r.selection.Starts() && stopped && !r.done.applied && !r.change.crds.applied
 }
 
 // installVersion plans the version that the resource asks for, and installs it.
@@ -153,13 +137,9 @@ func (r *run) checkSelected() error {
 		return nil
 	}
 
-	return endWith(Result{
-		Outcome: Stalled, Condition: v1alpha2.PreflightCheckCondition,
-		Reason: v1alpha2.CAPIVersionIncompatibilityReason,
-		Message: fmt.Sprintf(
-			"the source has offered %s with the contract %s of the installed version, and now has %s with the contract %s",
-			r.selection.Version, contract, found, r.change.goal.contract),
-	})
+	return problem.Refuse(v1alpha2.CAPIVersionIncompatibilityReason,
+		"the source has offered %s with the contract %s of the installed version, and now has %s with the contract %s",
+		r.selection.Version, contract, found, r.change.goal.contract)
 }
 
 // reachGoal brings the release to its goal.
@@ -239,17 +219,9 @@ func (r *run) changesVersion() bool {
 	return r.upgrades() && (record == nil || record.AppVersion != r.change.goal.version)
 }
 
-// changesCRDs reports whether CRDs are created or updated.
-func (r *run) changesCRDs() bool { return r.change.crdsDiffer }
-
-// affectsObjects reports whether there may be objects that need the CRDs as they are.
-func (r *run) affectsObjects() bool {
-	return r.changesCRDs() || r.upgrades() && r.change.crdsDropped
-}
-
 // triesFirst reports whether the release is tried before its CRDs are applied, so that nothing is touched if it would
 // be refused.
-func (r *run) triesFirst() bool { return r.changesCRDs() && r.upgrades() }
+func (r *run) triesFirst() bool { return r.change.crds.differ && r.upgrades() }
 
 // begins reports whether something is written now that other resources must know of.
 func (r *run) begins() bool {
@@ -296,12 +268,12 @@ func (r *run) makePlan(ctx context.Context) error {
 
 	if planned.Chart != nil {
 		if err := r.saveChart(ctx); err != nil {
-			return r.planFailed(err)
+			return r.planFailed(resultOf(err))
 		}
 	}
 
 	if err != nil {
-		return r.planFailed(&fetchError{err})
+		return r.planFailed(resultOr(err, v1alpha2.ComponentsFetchErrorReason))
 	}
 
 	r.provider.GetStatus().MissingVariables = planned.MissingVariables
@@ -315,20 +287,6 @@ func (r *run) makePlan(ctx context.Context) error {
 	r.change.plan.Release.Owner = r.self
 
 	return r.setGoal()
-}
-
-// salt returns the salt of the release's digests: that of its newest record, or a new one if there is none that is
-// known to be the resource's.
-func (r *run) salt() string {
-	if r.newSalt == "" {
-		r.newSalt = storage.NewSalt()
-	}
-
-	if r.installed.isOwn() && r.installed.Record.Salt != "" {
-		return r.installed.Record.Salt
-	}
-
-	return r.newSalt
 }
 
 // setGoal sets the goal that the plan describes.
@@ -356,7 +314,7 @@ func (r *run) saveChart(ctx context.Context) error {
 	}
 
 	if outdated := r.change.plan.Chart.Outdated; outdated != nil {
-		r.change.problem = resultOf(&fetchError{outdated})
+		r.change.problem = resultOr(outdated, v1alpha2.ComponentsFetchErrorReason)
 		r.emit(r.provider, sourceUnavailable(r.change.plan.Chart.Digest, object.Text(outdated)))
 	}
 
@@ -513,7 +471,7 @@ func (r *run) apply(ctx context.Context) error {
 
 	r.Metrics.CountReleaseAction(r.provider, action, err)
 
-	if planned := r.change.crds; r.done.applied && planned != nil {
+	if planned := r.change.crds.plan; r.done.applied && planned != nil {
 		r.emit(r.provider, orphanedCRDs(planned.Version(), planned.Dropped(), ""))
 	}
 

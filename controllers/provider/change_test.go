@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	stopped = Result{Outcome: Stalled, Message: "refused"}
-	pending = Result{Outcome: Waiting, Message: "waits"}
+	stopped = Result{Outcome: Stalled, message: because("refused")}
+	pending = Result{Outcome: Waiting, message: because("waits")}
 )
 
 // upgrading returns a run that upgrades v1.0.0 to v1.1.0, with CRDs that are updated.
@@ -27,7 +27,7 @@ func upgrading() *run {
 	r.installed.Record.Contract = "v1beta1"
 	r.change.goal.action = metrics.ActionUpgrade
 	r.change.release.Decision.Action = state.Apply
-	r.change.crdsDiffer = true
+	r.change.crds.differ = true
 	plans(r, "v1.1.0", "v1beta1")
 
 	return r
@@ -37,7 +37,7 @@ func plans(r *run, version, contract string) {
 	r.change.plan.Version, r.change.goal.version, r.change.goal.contract = version, version, contract
 }
 
-func withoutCRDs(r *run) { r.change.crdsDiffer = false }
+func withoutCRDs(r *run) { r.change.crds.differ = false }
 
 func starts(r *run) {
 	r.selection = offers.Selection{Version: "v1.1.0", From: "v1.0.0"}
@@ -56,52 +56,37 @@ func TestStepsOfChange(t *testing.T) {
 			"providers change one after the other"
 		begin, announce = "core that changes at the same time comes first", "a change is announced before it begins"
 		others          = "no other program has installed the provider"
-		compare, apply  = "CRDs are compared with those of the cluster", "the release is applied"
-		correct, served = "CRDs that were changed are corrected", "the CRDs are served"
+		prepare, apply  = "changes of CRDs break nothing", "the release is applied"
+		send, served    = "CRDs are applied before the release", "the CRDs are served"
 		await           = "nothing prevents the release"
 	)
-
-	ofCRDs := []string{"objects are rewritten before a version goes", "changes of CRDs break nothing"}
 
 	for name, c := range map[string]struct {
 		change func(*run)
 		want   [][]string
 	}{
 		"an upgrade": {func(*run) {}, [][]string{
-			{contracts, turn, compare}, ofCRDs,
-			{
-				"the API server accepts all objects", begin, announce, "CRDs are applied before the release", correct, await,
-				apply, served,
-			},
+			{contracts, turn, prepare, "the API server accepts all objects", begin, announce, send, await, apply, served},
 		}},
 		"an upgrade to the same version": {
 			func(r *run) { plans(r, "v1.0.0", "v1beta1"); withoutCRDs(r) },
-			[][]string{{contracts, compare, correct, await, apply, served}},
+			[][]string{{contracts, prepare, send, await, apply, served}},
 		},
 		"an upgrade to another contract": {
 			func(r *run) { plans(r, "v1.1.0", "v1beta2"); withoutCRDs(r) },
-			[][]string{{contracts, core, turn, compare, begin, announce, correct, await, apply, served}},
+			[][]string{{contracts, core, turn, prepare, begin, announce, send, await, apply, served}},
 		},
 		"a first installation": {
 			func(r *run) {
 				r.policy.Existed, r.installed = false, installed{observed: true}
 			},
 			[][]string{
-				{contracts, core, turn, others, compare}, ofCRDs,
-				{
-					"the API server accepts all objects", begin, announce, "CRDs are applied before the release", correct, await,
-					apply, served,
-				},
+				{contracts, core, turn, others, prepare},
+				{"the API server accepts all objects", begin, announce, send, await, apply, served},
 			},
 		},
-		"an upgrade that only drops CRDs": {
-			func(r *run) { withoutCRDs(r); r.change.crdsDropped = true },
-			[][]string{{
-				contracts, turn, compare, "changes of CRDs break nothing", begin, announce, correct, await, apply, served,
-			}},
-		},
 		"nothing to apply": {
-			func(r *run) { inSync(r); withoutCRDs(r) }, [][]string{{compare, correct, await, served}},
+			func(r *run) { inSync(r); withoutCRDs(r) }, [][]string{{prepare, send, await, served}},
 		},
 		"a rollback that a user asks for": {
 			func(r *run) { returns(r); withoutCRDs(r) },
@@ -114,7 +99,7 @@ func TestStepsOfChange(t *testing.T) {
 				withoutCRDs(r)
 			},
 			[][]string{{
-				"a version that was given up is not tried again", contracts, turn, compare, begin, announce, correct, await,
+				"a version that was given up is not tried again", contracts, turn, prepare, begin, announce, send, await,
 				apply, served,
 			}},
 		},
@@ -166,7 +151,7 @@ func TestCheckSelected(t *testing.T) {
 			g.Expect(result.Ends()).To(Equal(c.message != ""))
 
 			if result.Ends() {
-				g.Expect(result.Message).To(Equal(offered + c.message))
+				g.Expect(result.text()).To(Equal(offered + c.message))
 				g.Expect(result.Condition).To(Equal(v1alpha2.PreflightCheckCondition))
 			}
 		})
@@ -270,7 +255,7 @@ func TestPreventsUpgrade(t *testing.T) {
 		"a check that may pass later":    {starts, pending, false},
 		"a problem with inputs":          {func(r *run) { starts(r); r.change.problem = pending }, Result{}, true},
 		"an upgrade that a user started": {func(*run) {}, stopped, false},
-		"after the CRDs":                 {func(r *run) { starts(r); r.change.appliedCRDs = true }, stopped, false},
+		"after the CRDs":                 {func(r *run) { starts(r); r.change.crds.applied = true }, stopped, false},
 		"after the release":              {func(r *run) { starts(r); r.done.applied = true }, stopped, false},
 	} {
 		t.Run(name, func(t *testing.T) {

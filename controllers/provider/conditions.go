@@ -96,7 +96,7 @@ func (c *conditions) end(result Result, overdue bool) {
 	case v1alpha2.ProviderInstalledCondition:
 		c.markFalse(result.Condition, result.Reason, "%s", result.short())
 	default:
-		c.markFalse(result.Condition, result.Reason, "%s", cmp.Or(result.Cause, result.Message))
+		c.markFalse(result.Condition, result.Reason, "%s", cmp.Or(result.Cause, result.text()))
 	}
 
 	ready := result.within(maxReady)

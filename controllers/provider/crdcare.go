@@ -26,22 +26,11 @@ func (r *run) careForCRDs(ctx context.Context) error {
 
 	defer r.Metrics.TimeStep(r.Type, metrics.StepCRDs)()
 
-	planned, err := r.planCRDs(ctx, installed)
-	if err != nil {
+	if err := r.prepareCRDs(ctx, installed, false); err != nil {
 		return err
 	}
 
-	if err := r.target.CRDs.CheckUnmanaged(ctx, planned); err != nil {
-		return err
-	}
-
-	if planned.HasChanges() {
-		if err := r.applyChanges(ctx, planned); err != nil {
-			return err
-		}
-	}
-
-	if err := r.correctCRDs(ctx, planned); err != nil {
+	if err := r.applyCRDs(ctx); err != nil {
 		return err
 	}
 
@@ -108,7 +97,7 @@ func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan) error {
 			continue
 		}
 
-		err := r.applyChanges(ctx, planned.Correction(d))
+		err := r.sendSafely(ctx, planned.Correction(d))
 		if resultOf(err).Outcome == Waiting {
 			return err // objects are being rewritten first
 		}
@@ -117,7 +106,7 @@ func (r *run) correctCRDs(ctx context.Context, planned *crds.Plan) error {
 		r.memory.corrections.record(found.Object, now, found.corrected)
 
 		if !found.corrected {
-			r.explainLeft(found, errors.New(resultOf(err).Message), now)
+			r.explainLeft(found, errors.New(resultOf(err).text()), now)
 		}
 	}
 

@@ -13,6 +13,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/problem"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // Objects that cannot be rewritten are tried again after migrationRetry, and so is what the watch on CRDs
@@ -30,57 +32,95 @@ const managersTime = time.Minute
 // maxUnmigrated bounds how many CRDs the message of a condition names.
 const maxUnmigrated = 5
 
-// unsafeError reports that a change of CRDs would break something, or could not be tried.
-type unsafeError struct {
-	report *trial.Report
-	// version of the provider that has the changed CRDs.
-	version string
-}
-
-func (e *unsafeError) Error() string {
+// unsafe returns the problem of changes of CRDs, for a version of the provider, that would break something, or could
+// not be tried.
+func unsafe(report *trial.Report, version string) error {
+	found := &problem.Error{Condition: v1alpha2.CRDsSafeCondition, Reason: v1alpha2.UnsafeCRDsReason}
 	verdict := "are not safe"
-	if e.report.Untried() {
+
+	if report.Untried() { // which the restart of a manager ends
+		found.Reason, found.Outcome = v1alpha2.UnreadableObjectsReason, problem.Retrying
 		verdict = "cannot be tried on existing objects"
 	}
 
-	return fmt.Sprintf("changes of CustomResourceDefinitions %s: %s; to apply them anyway, set the annotation %s: %s",
-		verdict, e.report.Message(), v1alpha2.AllowUnsafeCRDAnnotation, e.report.Allowance(e.version))
+	found.Message = fmt.Sprintf(
+		"changes of CustomResourceDefinitions %s: %s; to apply them anyway, set the annotation %s: %s",
+		verdict, report.Message(), v1alpha2.AllowUnsafeCRDAnnotation, report.Allowance(version))
+
+	return found
 }
 
-// planChange plans the CRDs of the plan.
-func (r *run) planChange(ctx context.Context) error {
-	planned, err := r.planCRDs(ctx, r.change.plan.Applied)
+// crdChange is a change of CRDs to those of a chart.
+type crdChange struct {
+	plan *crds.Plan
+	// differ is set if CRDs are created or updated.
+	differ bool
+	// checked describes the changes that were checked; empty for none.
+	checked string
+	// applied is set once the CRDs are those of the chart.
+	applied bool
+}
+
+// prepareChange prepares the CRDs of the plan. An upgrade may also leave objects whose CRDs it drops.
+func (r *run) prepareChange(ctx context.Context) error {
+	return r.prepareCRDs(ctx, r.change.plan.Applied, r.upgrades())
+}
+
+// prepareCRDs finds out how CRDs change to those of a chart, and makes sure that this breaks nothing: nor does that some
+// are dropped, if that counts. Nothing is applied.
+func (r *run) prepareCRDs(ctx context.Context, c *chart.Chart, drops bool) error {
+	planned, err := r.planCRDs(ctx, c)
 	if err != nil {
 		return err
 	}
 
-	r.change.crds = planned
-	r.change.crdsDiffer = planned.HasChanges()
-	r.change.crdsDropped = len(planned.Dropped()) > 0
+	r.change.crds.plan, r.change.crds.differ = planned, planned.HasChanges()
 
-	return r.target.CRDs.CheckUnmanaged(ctx, planned)
+	if err := r.target.CRDs.CheckUnmanaged(ctx, planned); err != nil {
+		return err
+	}
+
+	switch {
+	case r.change.crds.differ:
+		return r.makeSafe(ctx, planned)
+	case drops && len(planned.Dropped()) > 0:
+		return r.checkCRDs(ctx, planned)
+	}
+
+	return nil
 }
 
-// ofChange returns a step that works on the CRDs of the change.
-func ofChange(take func(*run, context.Context, *crds.Plan) error) func(*run, context.Context) error {
-	return func(r *run, ctx context.Context) error { return take(r, ctx, r.change.crds) }
+// applyCRDs applies the CRDs that were prepared, and corrects those that another program has changed.
+func (r *run) applyCRDs(ctx context.Context) error {
+	made := &r.change.crds
+
+	if made.differ {
+		if err := r.sendCRDs(ctx, made.plan); err != nil {
+			return err
+		}
+	}
+
+	if err := r.correctCRDs(ctx, made.plan); err != nil {
+		return err
+	}
+
+	made.applied = true
+
+	return nil
 }
 
-// correctChange corrects the CRDs of the change, which are then those of the plan.
-func (r *run) correctChange(ctx context.Context) error {
-	err := r.correctCRDs(ctx, r.change.crds)
-	r.change.appliedCRDs = err == nil
-
-	return err
-}
-
-// applyChanges applies the changes of a plan, once that is safe.
-func (r *run) applyChanges(ctx context.Context, planned *crds.Plan) error {
+// makeSafe rewrites objects that the changes of a plan would lose, and checks that these break no others.
+func (r *run) makeSafe(ctx context.Context, planned *crds.Plan) error {
 	if err := r.migrateBefore(ctx, planned); err != nil {
 		return err
 	}
 
-	if err := r.checkCRDs(ctx, planned); err != nil {
+	return r.checkCRDs(ctx, planned)
+}
+
+// sendSafely applies the changes of a plan once that is safe.
+func (r *run) sendSafely(ctx context.Context, planned *crds.Plan) error {
+	if err := r.makeSafe(ctx, planned); err != nil {
 		return err
 	}
 
@@ -162,11 +202,11 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan) error {
 	}
 
 	if checked.Refused() {
-		return &unsafeError{checked, planned.Version()}
+		return unsafe(checked, planned.Version())
 	}
 
 	r.emit(r.provider, unsafeCRDsAllowed(checked.Allowed()))
-	r.change.crdsChecked = checked.Message()
+	r.change.crds.checked = checked.Message()
 
 	return nil
 }
@@ -327,4 +367,9 @@ func (r *run) migrationFailed(err error) time.Duration {
 
 func (r *run) migrating(progress *crds.Progress) {
 	r.migration = migration{reason: v1alpha2.MigratingCRDsReason, message: progress.String()}
+}
+
+// ownKinds returns the kinds of which the release's objects wait for its manager.
+func (r *run) ownKinds(ctx context.Context) (cluster.OwnKinds, error) {
+	return r.target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.provider))
 }

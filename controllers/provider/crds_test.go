@@ -108,5 +108,5 @@ func TestUncheckedCRDs(t *testing.T) {
 
 	result := resultOf(r.checkCRDs(t.Context(), planned))
 	g.Expect(result.Outcome).To(Equal(Retrying))
-	g.Expect(result.Message).To(Equal("read CustomResourceDefinition as.example.com: no connection"))
+	g.Expect(result.text()).To(Equal("read CustomResourceDefinition as.example.com: no connection"))
 }

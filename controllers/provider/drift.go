@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -67,7 +68,11 @@ func (r *run) correctDrift(ctx context.Context) error {
 	}
 
 	changed, err := r.target.Health.Unverified(ctx, r.owner(), r.installed.expectedObjects())
-	if errors.As(err, &r.installed.unconverted); err != nil {
+	if problem.Is(err, v1alpha2.UnreadableObjectsReason) {
+		r.installed.unconverted = problem.Of(err)
+	}
+
+	if err != nil {
 		return err
 	}
 
@@ -190,7 +195,7 @@ func (r *run) correctObjects(
 	history, revision := r.installed.History, r.installed.Newest
 
 	result, failure := r.target.Releases.Correct(ctx, history.Release, revision, due)
-	if pending := new(release.LockedError); errors.As(failure, &pending) || errors.Is(failure, storage.ErrChanged) {
+	if release.IsLocked(failure) || errors.Is(failure, storage.ErrChanged) {
 		return nil, nil, failure
 	}
 

@@ -57,14 +57,16 @@ func note(message string) string {
 	return object.OneLine(object.Printable(message), maxNote)
 }
 
-// failedEvent returns the event about an attempt that has failed: one for each, and one if it is the last. Before are
-// the conditions until now.
-func failedEvent(before []metav1.Condition, failed Result) []Event {
-	known := v1alpha2.FindCondition(before, v1alpha2.ReadyCondition).Message
-	attempt, _, _ := strings.Cut(failed.Verdict, ",")
+// attempt is one that has failed: by its revision, and whether it was the last.
+type attempt struct {
+	revision int
+	last     bool
+}
 
-	isKnown := strings.Contains(known, attempt+",") || strings.Contains(known, attempt+":")
-	if isKnown && (failed.Outcome != Stalled || strings.Contains(known, failed.Verdict)) {
+// failedEvent returns the event about an attempt that has failed: one for each, and one if it is the last. Told is the
+// attempt that such an event was about before.
+func failedEvent(told, now attempt, failed Result) []Event {
+	if told.revision == now.revision && (told.last || !now.last) {
 		return nil
 	}
 
@@ -77,11 +79,12 @@ func readyEvent(before, now []metav1.Condition, result Result, stalled bool) []E
 		return nil
 	}
 
+	text := result.within(maxNote)
 	if stalled || isFailure(result) {
-		return warn(result.Reason, "Reconcile", result.within(maxNote))
+		return warn(result.Reason, "Reconcile", text)
 	}
 
-	return news(result.Reason, "Reconcile", result.within(maxNote))
+	return news(result.Reason, "Reconcile", text)
 }
 
 // isFailure reports whether a result is a failure, although a user need not do anything about it yet.
@@ -106,14 +109,14 @@ func isNews(before, now []metav1.Condition) bool {
 	case former.Reason != ready.Reason:
 		return !progresses || former.Status == metav1.ConditionTrue
 	case progresses, ready.Reason == v1alpha2.UnhealthyReason:
-		return saidVerdict(before) != saidVerdict(now)
+		return saidShort(before) != saidShort(now)
 	}
 
 	return former.Message != ready.Message
 }
 
-// saidVerdict returns the message of Stalled or Reconciling, which has no cause; empty if there is neither.
-func saidVerdict(all []metav1.Condition) string {
+// saidShort returns the message of Stalled or Reconciling, which has no cause; empty if there is neither.
+func saidShort(all []metav1.Condition) string {
 	return cmp.Or(
 		v1alpha2.FindCondition(all, v1alpha2.StalledCondition).Message,
 		v1alpha2.FindCondition(all, v1alpha2.ReconcilingCondition).Message,

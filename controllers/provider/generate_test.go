@@ -57,22 +57,22 @@ var (
 		refused, retrying,
 		{
 			Outcome: Waiting, Condition: v1alpha2.PreflightCheckCondition, Reason: v1alpha2.WaitingForCoreProviderReadyReason,
-			Message: "waiting for CoreProvider cluster-api to become ready", Limited: true,
+			message: because("waiting for CoreProvider cluster-api to become ready"), Limited: true,
 		},
 		{
 			Outcome: Stalled, Condition: v1alpha2.PreflightCheckCondition, Reason: v1alpha2.SecretNotFoundReason,
-			Message: "Secret capa-system/aws-variables does not exist; create it or correct spec.secretName",
+			message: because("Secret capa-system/aws-variables does not exist; create it or correct spec.secretName"),
 		},
 		{
 			Outcome: Stalled, Condition: v1alpha2.CRDsSafeCondition, Reason: v1alpha2.UnsafeCRDsReason,
-			Message: "awsclusters.infrastructure.cluster.x-k8s.io: v1beta1 is removed",
+			message: because("awsclusters.infrastructure.cluster.x-k8s.io: v1beta1 is removed"),
 		},
 		{
 			Outcome: Retrying, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.ComponentsFetchErrorReason,
-			Message: "cannot reach example.com", Limited: true,
+			message: because("cannot reach example.com"), Limited: true,
 		},
 		{
-			Outcome: Waiting, Reason: v1alpha2.ClusterUnreachableReason, Message: "cluster one does not answer",
+			Outcome: Waiting, Reason: v1alpha2.ClusterUnreachableReason, message: because("cluster one does not answer"),
 			Limited: true, At: now.Add(time.Minute),
 		},
 	}
@@ -175,9 +175,7 @@ func (g generator) look(r *run) {
 		return
 	case !newest.Confirmed():
 		r.installed.Newest = state.Revision{}
-		r.installed.unconfirmed = &release.UnconfirmedError{
-			Release: r.installed.History.Release, Revision: newest.Number,
-		}
+		r.installed.unconfirmed = release.Unconfirmed(r.installed.History.Release, newest.Number, 0)
 
 		return
 	}
@@ -246,7 +244,7 @@ func (g generator) status(r *run) v1alpha2.ProviderStatus {
 	switch g.IntN(4) {
 	case 0:
 		before.end(Result{
-			Outcome: Ready, Reason: v1alpha2.HealthyReason, Message: "v1.0.0 is healthy",
+			Outcome: Ready, Reason: v1alpha2.HealthyReason, message: because("v1.0.0 is healthy"),
 		}, false)
 	case 1:
 		before.end(oneOf(g, problems...), g.coin())

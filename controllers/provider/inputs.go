@@ -13,19 +13,20 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/access"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
-// followInputs watches the other namespaces in which the resource names objects, after these were read, or problem has
-// prevented that. A watch costs memory, so there is none for what its account may not read, or in a namespace that does
-// not exist.
-func (r *run) followInputs(ctx context.Context, problem error) {
+// followInputs watches the other namespaces in which the resource names objects, after these were read, or an error
+// has prevented that. A watch costs memory, so there is none for what its account may not read, or in a namespace that
+// does not exist.
+func (r *run) followInputs(ctx context.Context, err error) {
 	named := namedNamespaces(r.provider)
 
 	switch {
-	case problem == nil:
-	case errors.As(problem, new(*access.ForbiddenError)), errors.As(problem, new(acl.AccessDeniedError)):
+	case err == nil:
+	case problem.Is(err, v1alpha2.MissingPermissionsReason), errors.As(err, new(acl.AccessDeniedError)):
 		named = nil
-	case errors.As(problem, new(*access.SecretNotFoundError)), apierrors.IsNotFound(problem):
+	case problem.Is(err, v1alpha2.SecretNotFoundReason), apierrors.IsNotFound(err):
 		named = slices.DeleteFunc(named, func(name string) bool { return !r.namespaceExists(ctx, name) })
 	default:
 		return // it is not known which of them can be read

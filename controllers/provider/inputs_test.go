@@ -16,9 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/access"
-	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/namespaces"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // TestFollowInputs checks that only namespaces are watched in which the resource's objects can be read.
@@ -26,16 +25,15 @@ func TestFollowInputs(t *testing.T) {
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "x")
 
 	for name, tt := range map[string]struct {
-		problem  error
+		err      error
 		followed []string
 	}{
 		"all were read":                {nil, []string{"production", "absent"}},
-		"the account may not read":     {&access.ForbiddenError{}, nil},
+		"the account may not read":     {problem.Refuse(v1alpha2.MissingPermissionsReason, "no"), nil},
 		"flags do not allow it":        {acl.AccessDeniedError("no"), nil},
-		"the Secret does not exist":    {&access.SecretNotFoundError{}, []string{"production"}},
-		"the ConfigMap does not exist": {&manifest.Error{Err: notFound}, []string{"production"}},
+		"the Secret does not exist":    {problem.Refuse(v1alpha2.SecretNotFoundReason, "no"), []string{"production"}},
+		"the ConfigMap does not exist": {&problem.Error{Cause: notFound}, []string{"production"}},
 		"nothing was read by then":     {errors.New("the source does not answer"), []string{"before"}},
-		"with what the plan was for":   {&fetchError{&access.ForbiddenError{}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -53,7 +51,7 @@ func TestFollowInputs(t *testing.T) {
 			r.provider.GetSpec().AdditionalManifests = &v1alpha2.ConfigMapReference{Namespace: "absent", Name: "more"}
 
 			r.Watches.Follow(inputsOf(r.provider), "before")
-			r.followInputs(t.Context(), tt.problem)
+			r.followInputs(t.Context(), tt.err)
 
 			for _, namespace := range []string{"before", "production", "absent"} {
 				watched := func() bool {

@@ -11,6 +11,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
@@ -22,8 +23,7 @@ type installed struct {
 
 	// foreign is set if the release belongs to something else: it is neither cared for nor changed.
 	// unconfirmed is set if its newest revision is not known to be the resource's: it is not cared for.
-	foreign     error
-	unconfirmed *release.UnconfirmedError
+	foreign, unconfirmed error
 
 	// Look has no record if that is not cared for.
 	release.Look
@@ -39,7 +39,7 @@ type installed struct {
 	// deviations of the objects; nil until they were compared.
 	deviations *[]deviation
 	// unconverted is why objects could not be compared although they exist; nil if they could.
-	unconverted *health.UnconvertedError
+	unconverted *problem.Error
 	// waiting are the objects of a staged revision that wait for others, and removing is set while all
 	// that is left to do is to wait for deletions.
 	waiting  []waves.Held

@@ -85,7 +85,7 @@ func TestJudge(t *testing.T) {
 		"one that is healthy":       {deployed(), func(*run) {}, nil},
 		"one that was healthy once": {judgedRun(healthy), late, nil},
 		"one that becomes healthy":  {deployed(), sick, &verdict{until: now.Add(4*time.Minute + time.Second)}},
-		"one that takes too long":   {deployed(), late, tooLate(problem)},
+		"one that takes too long":   {deployed(), late, tooLate(absent)},
 		"one that has failed":       {judgedRun(broken, replaced), late, nil},
 		"a rollback":                {judgedRun(rollback, broken, replaced), late, nil},
 		"one of another program": {judgedRun(state.Revision{
@@ -105,7 +105,7 @@ func TestJudge(t *testing.T) {
 			deployed(), func(r *run) { late(r); r.installed.health = &health.Report{}; staged(r) }, tooLate(""),
 		},
 		"deletions that take long": {deployed(), func(r *run) { late(r); staged(r); r.installed.removing = true }, nil},
-		"nothing to delete":        {deployed(), func(r *run) { late(r); r.installed.removing = true }, tooLate(problem)},
+		"nothing to delete":        {deployed(), func(r *run) { late(r); r.installed.removing = true }, tooLate(absent)},
 		"a paused provider whose objects wait for its manager": {
 			deployed(), func(r *run) {
 				late(r)
@@ -115,7 +115,7 @@ func TestJudge(t *testing.T) {
 			}, nil,
 		},
 		"a paused provider whose other objects are not healthy": {
-			deployed(), func(r *run) { late(r); r.installed.Newest.Paused = true; staged(r, ownObject) }, tooLate(problem),
+			deployed(), func(r *run) { late(r); r.installed.Newest.Paused = true; staged(r, ownObject) }, tooLate(absent),
 		},
 		"the last wave of a revision whose waves together took longer": {
 			deployed(), func(r *run) {

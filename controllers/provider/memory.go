@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,6 +42,8 @@ type memory struct {
 	unlisted bool
 	// secrets are the CAs of Secrets, as they were read last.
 	secrets map[types.NamespacedName]secretCAs
+	// told is the failed attempt that an event was about last.
+	told attempt
 	// unsettled is the newest generation that was reported although the status does not say so, because it was lost.
 	unsettled int64
 }
@@ -103,10 +106,23 @@ func (r *Reconciler) memoryOf(provider v1alpha2.Provider) *memory {
 
 	r.forgetGone(name)
 
-	found = &memory{uid: provider.GetUID()}
+	found = &memory{uid: provider.GetUID(), told: toldOf(provider)}
 	r.memories.set(name, found)
 
 	return found
+}
+
+// toldOf returns the failed attempt that an earlier process has reported by an event, by the status that it has left.
+func toldOf(provider v1alpha2.Provider) attempt {
+	stalled := v1alpha2.FindCondition(provider.GetConditions(), v1alpha2.StalledCondition).Status == metav1.ConditionTrue
+
+	for _, entry := range provider.GetStatus().History {
+		if entry.Status == v1alpha2.RevisionFailed {
+			return attempt{entry.Number, stalled}
+		}
+	}
+
+	return attempt{}
 }
 
 // forgetGone drops what is remembered of a resource that no longer exists: it may have had no finalizer, or a user may

@@ -3,151 +3,70 @@ package provider
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/ranges"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// message is what Ready says, in this order. What runs and what becomes of what is wanted is its verdict.
+// message is what Ready says, in this order. It becomes a text where a condition or an event is written.
 type message struct {
+	// runs is what runs, and wanted what becomes of what is wanted. Together they are the headline.
 	runs, wanted string
 	causes       []string
-	remedy       string
+	// notes are what else a user should know.
+	notes []string
+	// remedy is what a user can do.
+	remedy string
 }
 
-// of returns the result with the message.
-func (m message) of(result Result) Result {
-	result.Verdict, result.Remedy = clauses(m.runs, m.wanted), m.remedy
-	result.Message = result.Verdict
+// because returns a message that only has a cause.
+func because(cause string) message { return message{causes: []string{cause}} }
 
-	causes := clauses(m.causes...)
-	if result.Message != "" && causes != "" {
-		result.Message += ": "
+// headline returns what runs, and what becomes of what is wanted; empty if the message does not say.
+func (m message) headline() string { return clauses(m.runs, m.wanted) }
+
+// said returns the message without its remedy.
+func (m message) said() string {
+	said, causes := m.headline(), clauses(m.causes...)
+	if said != "" && causes != "" {
+		said += ": "
 	}
 
-	result.Message = clauses(result.Message+causes, m.remedy)
-
-	return result
+	return clauses(append([]string{said + causes}, m.notes...)...)
 }
 
-// clauses joins clauses. It leaves out those that repeat what others before have said.
+// text returns the whole message.
+func (m message) text() string { return clauses(m.said(), m.remedy) }
+
+// short returns the message without its causes.
+func (m message) short() string { return cmp.Or(m.headline(), m.text()) }
+
+// within returns the message in at most limit bytes. The causes are cut before the headline and the remedy.
+func (m message) within(limit int) string {
+	text, end := m.text(), ""
+	if len(text) <= limit {
+		return text
+	}
+
+	if m.remedy != "" {
+		end = "; " + m.remedy
+	}
+
+	return object.OneLine(m.said(), limit-len(" …")-len(end)) + end
+}
+
+// clauses joins clauses, each of them once.
 func clauses(all ...string) string {
-	text := ""
+	var said []string
 
 	for _, clause := range all {
-		switch {
-		case strings.Contains(text, clause):
-		case text == "":
-			text = clause
-		default:
-			text += "; " + clause
+		if clause != "" && !slices.Contains(said, clause) {
+			said = append(said, clause)
 		}
 	}
 
-	return text
-}
-
-// also adds a cause to the message of a result.
-func (r Result) also(cause string) Result {
-	if cause == "" {
-		return r
-	}
-
-	said := strings.TrimSuffix(r.Message, "; "+r.Remedy)
-	r.Message = clauses(said, cause, r.Remedy)
-
-	return r
-}
-
-// running describes what runs. What care has a problem with is not called healthy, whatever its objects are.
-func (r *run) running(care Result) string {
-	version := r.installed.version()
-
-	switch revision := r.installed.Newest; {
-	case !r.installed.observed:
-		return lastKnown(*r.provider.GetStatus())
-	case r.installed.Record == nil:
-		return ""
-	case revision.Status.Pending():
-		return fmt.Sprintf("%s is %s as revision %d", version, revision.Status, revision.Number)
-	case revision.Status == v1alpha2.RevisionFailed && revision.RollbackTo != 0:
-		return fmt.Sprintf("the rollback to %s failed", version)
-	case revision.Status == v1alpha2.RevisionFailed:
-		return version + " failed"
-	case revision.Status != v1alpha2.RevisionDeployed:
-		return fmt.Sprintf("%s is %s", version, revision.Status)
-	case r.installed.health == nil, r.installed.runs() && care.Ends():
-		return version + " is installed"
-	case r.installed.runs():
-		return version + " runs"
-	case revision.Staged() && revision.RollbackTo != 0:
-		return "rolling back to " + version
-	}
-
-	return version + " is not healthy"
-}
-
-// lastKnown describes what the status shows as installed; empty for nothing.
-func lastKnown(status v1alpha2.ProviderStatus) string {
-	if len(status.History) == 0 {
-		return ""
-	}
-
-	newest := status.History[0]
-
-	version := cmp.Or(newest.Version, "the provider")
-	if newest.Status == v1alpha2.RevisionDeployed {
-		return version + " is installed"
-	}
-
-	return fmt.Sprintf("%s is %s as revision %d", version, newest.Status, newest.Number)
-}
-
-// askedVersion returns the version that the resource asks for, which is a range until one is chosen from it.
-func (r *run) askedVersion() string {
-	asked := r.provider.GetSpec().Version
-	return cmp.Or(ranges.Only(asked, r.provider.GetStatus().DesiredVersion), asked)
-}
-
-// wantedVersion returns the version that a change is to, or else the one that the resource asks for.
-func (r *run) wantedVersion() string { return cmp.Or(r.change.goal.version, r.askedVersion()) }
-
-// wanted names what the resource asks for, of which another part than the version may have changed.
-func (r *run) wanted() string {
-	version := r.wantedVersion()
-
-	switch {
-	case r.rollbackTo() != 0:
-		return fmt.Sprintf("the rollback to revision %d", r.rollbackTo())
-	case version == "", ranges.IsSame(version, r.installed.version()):
-		return "a change"
-	}
-
-	return version
-}
-
-// differs says which version the spec asks for if another one is installed; empty if it is that.
-func (r *run) differs() string {
-	if r.asksFor(r.installed.version()) {
-		return ""
-	}
-
-	return r.askedVersion() + " is wanted"
-}
-
-// remedy names the command that makes the operator do what the resource asks for.
-func (r *run) remedy(aim string) string {
-	label, version := v1alpha2.Label(r.provider), r.wantedVersion()
-
-	switch {
-	case r.rollbackTo() != 0:
-		return fmt.Sprintf("%s, run `capstan rollback %s %d`", aim, label, r.rollbackTo())
-	case ranges.IsExact(version):
-		return fmt.Sprintf("%s, run `capstan upgrade apply %s:%s`", aim, label, version)
-	}
-
-	return fmt.Sprintf("%s, change the annotation %s", aim, v1alpha2.ReconcileRequestAnnotation)
+	return strings.Join(said, "; ")
 }
 
 // times says how often something has happened; empty for once.

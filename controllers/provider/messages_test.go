@@ -175,7 +175,7 @@ func (c catalog) addErrors(t *testing.T) {
 
 	for _, err := range []error{wrongToken(t), otherDigest(t)} {
 		result := resultOf(err)
-		result.Message = localAddress.ReplaceAllString(result.Message, "server.example.com")
+		result.message = because(localAddress.ReplaceAllString(result.text(), "server.example.com"))
 		c.addStopped(result)
 	}
 }
@@ -202,6 +202,7 @@ func problemsOfSpec(t *testing.T) []error {
 	}
 
 	_, policy := offers.ParsePolicy(badly.GetSpec())
+	_, unserved := checker.RequiredAPIs(meta.NewDefaultRESTMapper(nil), []string{"Certificate.v1.cert-manager.io"})
 	_, version := ranges.Parse("1.x2")
 	_, _, images := (&values.Schema{}).Values(values.Input{
 		Spec: &v1alpha2.ProviderSpec{}, Variables: map[string]string{values.ImagesVariable: "all: registry.example.com"},
@@ -211,15 +212,14 @@ func problemsOfSpec(t *testing.T) []error {
 
 	return []error{
 		checker.Variables(aws(), []string{"AWS_B64ENCODED_CREDENTIALS"}),
-		checker.RequiredAPIs(meta.NewDefaultRESTMapper(nil), []string{"Certificate.v1.cert-manager.io"}),
+		unserved,
 		checker.Identity(t.Context(), named, nil),
 		checker.Dependencies(t.Context(), selfish),
 		checker.Dependencies(t.Context(), waiting),
-		&preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: policy.Error()},
-		version, images, metadata,
+		policy, version, images, metadata,
 		(&transport.Guard{}).CheckHost("169.254.169.254"),
 		&fetch.UnknownProviderError{Type: "InfrastructureProvider", Name: "awz"},
-		&ownedError{release: "capa-system/infrastructure-aws"},
+		ownedProblem("capa-system/infrastructure-aws"),
 	}
 }
 
@@ -235,32 +235,36 @@ func problemsOfContracts(t *testing.T) []error {
 	return []error{
 		checker.CoreReady(t.Context(), aws()),
 		checker.Contract(t.Context(), aws(), "v1beta2"),
-		&uncheckedError{version: "v2.11.1", crds: "v2.12.0"},
+		unchecked("v2.11.1", "v2.12.0"),
 	}
 }
+
+// unreachable is the error of a cluster that does not answer.
+var unreachable = clusters.Unreachable("https://192.0.2.1:6443", "connect: connection refused", time.Time{})
 
 // problemsOfCluster returns errors of clusters and what they contain.
 func problemsOfCluster() []error {
 	const crd = "awsclusters.infrastructure.cluster.x-k8s.io"
 
 	kind := schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	pod := types.NamespacedName{Namespace: "capi-operator-system", Name: "manager-7b5f"}
 
 	return []error{
-		&crds.OwnershipError{Name: crd, Owner: "Helm release legacy/aws", Provider: "infrastructure-aws"},
-		&crds.RefusedError{Name: crd, Err: apierrors.NewInvalid(kind, crd, field.ErrorList{
+		crds.Owned(crd, "Helm release legacy/aws", "infrastructure-aws"),
+		crds.Refused(crd, apierrors.NewInvalid(kind, crd, field.ErrorList{
 			field.Required(field.NewPath("spec", "versions"), "at least one version is required"),
-		})},
-		&crds.IncompatibleError{Name: crd, Version: "v2.11.1", Missing: true},
-		&crds.IncompatibleError{Name: crd, Version: "v2.11.1", Reasons: []string{"does not serve the version v1beta2"}},
-		&clusters.UnreachableError{Address: "https://192.0.2.1:6443", Reason: "connect: connection refused"},
+		})),
+		crds.Missing(crd, "v2.11.1"),
+		crds.Incompatible(crd, "v2.11.1", []string{"does not serve the version v1beta2"}),
+		unreachable,
 		apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "capa-controller-manager",
 			errors.New(`User "system:serviceaccount:capa-system:installer" cannot patch resource "deployments" in `+
 				`API group "apps" in the namespace "capa-system"`)),
-		&takeover.RunningError{Pod: types.NamespacedName{Namespace: "capi-operator-system", Name: "manager-7b5f"}},
+		takeover.Running(pod, time.Time{}),
 		takeover.Refused(apierrors.NewInternalError(errors.New(`failed calling webhook "vinfra.kb.io": ` +
 			`no endpoints available for service "capi-operator-webhook-service"`))),
-		&plan.StoreError{Err: fmt.Errorf("store chart aws-2.11.1: %w", apierrors.NewForbidden(
-			schema.GroupResource{Resource: "configmaps"}, "aws-2.11.1", errors.New("exceeded quota: objects")))},
+		plan.StoreFailed(fmt.Errorf("store chart aws-2.11.1: %w", apierrors.NewForbidden(
+			schema.GroupResource{Resource: "configmaps"}, "aws-2.11.1", errors.New("exceeded quota: objects")))),
 	}
 }
 
@@ -294,7 +298,8 @@ func problemsOfReferences(t *testing.T) []error {
 
 	_, unmatched := renderer.Render(nil)
 
-	unread := &fetchError{errors.New("read ConfigMap capa-system/v2.12.0: a timeout")}
+	unread := endWith(resultOr(errors.New("read ConfigMap capa-system/v2.12.0: a timeout"),
+		v1alpha2.ComponentsFetchErrorReason))
 
 	return []error{denied, nothing, missing, absent, unmatched, unread}
 }
@@ -395,7 +400,7 @@ func (c catalog) addHealth() {
 			r.provider.GetSpec().Release = &v1alpha2.ReleaseSpec{Drift: v1alpha2.DriftWarn}
 		}}},
 		{deployed, []func(*run){inSync, func(r *run) { r.migration = nothingToMigrate(nil, true) }}},
-		{deployed, []func(*run){inSync, func(r *run) { r.change.crdsChecked = trial.NewReport(nil, nil).Message() }}},
+		{deployed, []func(*run){inSync, func(r *run) { r.change.crds.checked = trial.NewReport(nil, nil).Message() }}},
 		{deployed, []func(*run){inSync, func(r *run) {
 			r.change.release.Pinned = true
 			r.change.release.Pin.Number = 1
@@ -485,14 +490,14 @@ func (c catalog) addAllowed(t *testing.T) {
 		Users: map[string][]string{"v1beta1": {"addon-helm"}},
 	}, nil)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	c.addStopped(resultOf(&unsafeError{report: trial.NewReport(findings, nil), version: "v2.12.0"}))
+	c.addStopped(resultOf(unsafe(trial.NewReport(findings, nil), "v2.12.0")))
 
 	live.Spec.Versions[0].Served = true
 	unread, err := trial.Run(t.Context(), trial.Change{
 		Live: live, Desired: &apiextensionsv1.CustomResourceDefinition{},
 	}, unconverted{})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	c.addStopped(resultOf(&unsafeError{report: trial.NewReport(unread, nil), version: "v2.12.0"}))
+	c.addStopped(resultOf(unsafe(trial.NewReport(unread, nil), "v2.12.0")))
 
 	var all []trial.Finding
 
@@ -507,7 +512,7 @@ func (c catalog) addAllowed(t *testing.T) {
 	}
 
 	report := trial.NewReport(all, nil)
-	c.addStopped(resultOf(&unsafeError{report: report, version: "v1.15.0"}))
+	c.addStopped(resultOf(unsafe(report, "v1.15.0")))
 	c.addEvents(orphanedCRDs("v1.15.0", []string{live.Name}, ""))
 	c.addEvents(orphanedCRDs("v1.14.0", []string{live.Name}, report.Left()))
 
@@ -591,9 +596,7 @@ func (c catalog) addAnnounced() {
 		deletingCRDs([]string{"awsclusters.infrastructure.cluster.x-k8s.io"}),
 		upgradeStarted(offers.Selection{From: "v2.11.1", Version: "v2.11.2"}.String()),
 		skippedMinors(offers.SkipsMessage("v2.11.2", []string{"v2.9", "v2.10"})),
-		releaseKept(leftMessage(aws(), &clusters.UnreachableError{
-			Address: "https://192.0.2.1:6443", Reason: "connect: connection refused",
-		})),
+		releaseKept(leftMessage(aws(), unreachable)),
 	} {
 		c.addEvents(events)
 	}

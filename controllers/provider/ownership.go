@@ -14,7 +14,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/removal"
@@ -90,12 +90,10 @@ func (r *run) checkInstalledElsewhere(ctx context.Context) error {
 		return err
 	}
 
-	return &preflight.Error{
-		Reason: v1alpha2.MoreThanOneProviderInstanceExistsReason,
-		Message: fmt.Sprintf("%s %s is already installed in the cluster, as Helm release %s/%s, and a cluster can have each "+
+	return problem.Refuse(v1alpha2.MoreThanOneProviderInstanceExistsReason,
+		"%s %s is already installed in the cluster, as Helm release %s/%s, and a cluster can have each "+
 			"provider only once; delete this resource, or uninstall that release%s",
-			r.provider.ProviderType(), r.provider.GetName(), namespace, key.Name, v1alpha2.InstallBesideHint(namespace)),
-	}
+		r.provider.ProviderType(), r.provider.GetName(), namespace, key.Name, v1alpha2.InstallBesideHint(namespace))
 }
 
 // installsBeside reports whether the resource says that what looks like its provider in a namespace is none.
@@ -125,12 +123,10 @@ func (r *run) checkInstalled(ctx context.Context) error {
 		return err
 	}
 
-	return &preflight.Error{
-		Reason: v1alpha2.MoreThanOneProviderInstanceExistsReason,
-		Message: fmt.Sprintf("%s is already installed in namespace %s, which was found by %s, and a cluster can have each "+
+	return problem.Refuse(v1alpha2.MoreThanOneProviderInstanceExistsReason,
+		"%s is already installed in namespace %s, which was found by %s, and a cluster can have each "+
 			"provider only once; to take it over, create the resource in that namespace instead, or else uninstall it there%s",
-			label, found.Namespace, found.Claim, v1alpha2.InstallBesideHint(found.Namespace)),
-	}
+		label, found.Namespace, found.Claim, v1alpha2.InstallBesideHint(found.Namespace))
 }
 
 // leaveFormerCluster removes from the status what the provider has installed in another cluster than the one
@@ -148,15 +144,6 @@ func (r *Reconciler) leaveFormerCluster(provider v1alpha2.Provider, now types.UI
 	status.Inventory, status.History = nil, nil
 }
 
-// ownedError reports that the provider's release belongs to a resource in another cluster.
-type ownedError struct{ release string } // namespace/name
-
-func (e *ownedError) Error() string {
-	return fmt.Sprintf("Helm release %s was installed by a provider resource in another cluster, and a cluster can have "+
-		"each provider only once; delete one of the two resources, or set the annotation %s: \"true\" on this one to take "+
-		"the release over", e.release, v1alpha2.AdoptReleaseAnnotation)
-}
-
 // checkOwner returns why the release that was observed must not be touched; nil if it may be.
 func (r *run) checkOwner() error {
 	look := r.installed.Look
@@ -164,9 +151,9 @@ func (r *run) checkOwner() error {
 
 	switch {
 	case r.ownedElsewhere() && !release.Adopts(r.provider):
-		return &ownedError{release: name}
+		return ownedProblem(name)
 	case release.IsForeign(r.provider, look.History, look.Record):
-		return &foreignError{release: name, revision: look.Newest.Number, chart: describeChart(look.Record)}
+		return foreignProblem(name, look.Newest.Number, describeChart(look.Record))
 	}
 
 	return nil
@@ -177,20 +164,21 @@ func (r *run) ownedElsewhere() bool {
 	return r.installed.Owner.Excludes(r.self)
 }
 
-// foreignError reports that the provider's release has the name of one that was created for something
-// else. To upgrade that one would delete all of its objects.
-type foreignError struct {
-	release  string // namespace/name
-	revision int
-	chart    string
+// ownedProblem is that of a release that belongs to a resource in another cluster.
+func ownedProblem(name string) error {
+	return problem.Refuse(v1alpha2.MoreThanOneProviderInstanceExistsReason,
+		"Helm release %s was installed by a provider resource in another cluster, and a cluster can have each provider "+
+			"only once; delete one of the two resources, or set the annotation %s: \"true\" on this one to take the "+
+			"release over", name, v1alpha2.AdoptReleaseAnnotation)
 }
 
-func (e *foreignError) Error() string {
-	return fmt.Sprintf(
+// foreignProblem is that of a release that has the name of one that was created for something else. To upgrade that one
+// would delete all of its objects.
+func foreignProblem(name string, revision int, chart string) error {
+	return problem.Fail(v1alpha2.InstallFailedReason,
 		"Helm release %s was created by another program and is not this provider's: revision %d contains %s; uninstall "+
 			"it or move it to another name, or set the annotation %s: \"true\" on this resource to replace it, which "+
-			"deletes its objects that the provider does not have",
-		e.release, e.revision, e.chart, v1alpha2.AdoptReleaseAnnotation)
+			"deletes its objects that the provider does not have", name, revision, chart, v1alpha2.AdoptReleaseAnnotation)
 }
 
 // recordsLost reports whether objects of a release exist that has no records any more. If the release was

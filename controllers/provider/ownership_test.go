@@ -45,7 +45,7 @@ func TestCheckOwner(t *testing.T) {
 
 			err := r.checkOwner()
 			if c.refused {
-				g.Expect(err).To(BeAssignableToTypeOf(&ownedError{}))
+				g.Expect(err).To(Equal(ownedProblem("capa-system/infrastructure-aws")))
 				return
 			}
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // planTime is how long a plan is used while nothing changes that the resource uses. A change takes several reconciles,
@@ -51,4 +52,18 @@ func (r *run) stillServes(last *planned, now asked) bool {
 	salted := !r.installed.isOwn() || r.installed.Record.Salt == last.plan.Release.Salt
 
 	return salted && version == last.plan.Version && time.Since(last.at) < planTime && reflect.DeepEqual(now, last.asked)
+}
+
+// salt returns the salt of the release's digests: that of its newest record, or a new one if there is none that is
+// known to be the resource's.
+func (r *run) salt() string {
+	if r.newSalt == "" {
+		r.newSalt = storage.NewSalt()
+	}
+
+	if r.installed.isOwn() && r.installed.Record.Salt != "" {
+		return r.installed.Record.Salt
+	}
+
+	return r.newSalt
 }

@@ -25,22 +25,22 @@ func (r *run) checkRequirements(ctx context.Context) error {
 		MissingVariables: r.change.plan.MissingVariables,
 	}
 
-	err := r.Preflight.Installation(ctx, input)
+	missing, err := r.Preflight.Installation(ctx, input)
 
 	// Patches may have removed the objects of the missing kinds.
 	spec := r.provider.GetSpec()
-	if preflight.MissingKinds(err) != nil && (spec.Patches != nil || spec.ManifestPatches != nil) {
+	if len(missing) > 0 && (spec.Patches != nil || spec.ManifestPatches != nil) {
 		record, renderErr := r.target.Releases.Render(r.change.plan.Release)
 		if renderErr != nil {
 			return renderErr
 		}
 
 		input.RequiredKinds = keptKinds(input.RequiredKinds, record.Objects)
-		err = r.Preflight.Installation(ctx, input)
+		missing, err = r.Preflight.Installation(ctx, input)
 	}
 
 	// Until they are served, changes of their CRDs requeue the resource.
-	r.target.CRDs.Await(v1alpha2.Label(r.provider), preflight.MissingKinds(err)...)
+	r.target.CRDs.Await(v1alpha2.Label(r.provider), missing...)
 
 	if err != nil {
 		return err

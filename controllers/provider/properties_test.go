@@ -376,7 +376,7 @@ func TestPropertiesFindLies(t *testing.T) {
 	ofMessage := func(change func(string) string) func(situation) Report {
 		return func(s situation) Report {
 			ended := s.ended()
-			ended.Message = change(ended.Message)
+			ended.message = because(change(ended.text()))
 
 			return s.r.report(ended, now)
 		}

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/removal"
 	"github.com/capstan-project/capstan/controllers/takeover"
@@ -143,26 +143,21 @@ func (r *run) removalFailed(ctx context.Context, err error) error {
 		return nil
 	}
 
-	reason, blocked := v1alpha2.DeletionBlockedReason, new(removal.BlockedError)
-
-	switch {
-	case !errors.As(err, &blocked):
+	if !problem.Is(err, v1alpha2.DeletionBlockedReason, v1alpha2.DeletingReason) {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot remove the provider; the removal is retried")
 
-		blocked = &removal.BlockedError{Message: object.Text(err) + r.unreachedHint(), Waiting: true}
-	case blocked.Waiting:
-		reason = v1alpha2.DeletingReason
+		err = &problem.Error{
+			Reason: v1alpha2.DeletionBlockedReason, Outcome: problem.Waiting, Message: object.Text(err) + r.unreachedHint(),
+		}
 	}
 
+	blocked := problem.Of(err)
 	age := time.Since(r.provider.GetDeletionTimestamp().Time)
-	next := time.Now().Add(min(max(age, MinRetry), maxBlockedRetry))
 
-	outcome := Stalled
-	if blocked.Waiting {
-		outcome = Waiting
-	}
-
-	return endWith(Result{Outcome: outcome, Reason: reason, Message: blocked.Message, At: next})
+	return endWith(because(blocked.Message).of(Result{
+		Outcome: outcomes[blocked.Outcome], Reason: blocked.Reason,
+		At: time.Now().Add(min(max(age, MinRetry), maxBlockedRetry)),
+	}))
 }
 
 // removedByOthers returns the result of a resource that only finalizers of others hold.
@@ -172,9 +167,9 @@ func (r *run) removedByOthers(ctx context.Context) error {
 	}
 
 	err := takeover.CheckStopped(ctx, r.APIReader, r.provider)
-	if running := new(takeover.RunningError); errors.As(err, &running) {
+	if problem.Is(err, v1alpha2.OtherOperatorRunningReason) {
 		result := r.removing()
-		result.At = running.Until
+		result.At = problem.Of(err).Until
 
 		return endWith(result)
 	}
@@ -183,9 +178,8 @@ func (r *run) removedByOthers(ctx context.Context) error {
 		return err
 	}
 
-	return endWith(Result{
-		Outcome: Stalled, Reason: v1alpha2.DeletionBlockedReason, Message: takeover.Hold(r.provider),
-	})
+	return endWith(because(takeover.Hold(r.provider)).of(
+		Result{Outcome: Stalled, Reason: v1alpha2.DeletionBlockedReason}))
 }
 
 // dropFinalizer removes the finalizer, and that of cluster-api-operator, which removes it itself if it runs. kept is
@@ -214,10 +208,10 @@ func (r *run) dropFinalizer(ctx context.Context, kept int) error {
 	r.status.changed(r.provider)
 
 	if apierrors.IsConflict(err) {
-		return endWith(Result{
-			Outcome: Idle, Reason: v1alpha2.DeletingReason, At: time.Now().Add(conflictRetry),
-			Message: v1alpha2.FullName(r.provider) + " was changed while its finalizer was being removed, which is retried",
-		})
+		changed := v1alpha2.FullName(r.provider) + " was changed while its finalizer was being removed, which is retried"
+
+		return endWith(because(changed).of(
+			Result{Outcome: Idle, Reason: v1alpha2.DeletingReason, At: time.Now().Add(conflictRetry)}))
 	}
 
 	r.forget(r.provider)

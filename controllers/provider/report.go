@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/duration"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,6 +29,8 @@ type Report struct {
 	After time.Duration
 	// Drifted is how many objects are newly known to differ from the release.
 	Drifted int
+	// Told is the failed attempt that an event was about last.
+	Told attempt
 }
 
 // report returns what is known at the end of a reconcile. It changes nothing.
@@ -67,8 +67,9 @@ func (r *run) report(ended Summary, now time.Time) Report {
 
 	stalled := overdue || result.Outcome == Stalled
 
-	if ended.Failed.Verdict != "" {
-		report.Events = append(report.Events, failedEvent(before, ended.Failed)...)
+	if report.Told = r.memory.told; ended.Attempt != 0 {
+		report.Told = attempt{ended.Attempt, ended.Failed.Outcome == Stalled}
+		report.Events = append(report.Events, failedEvent(r.memory.told, report.Told, ended.Failed)...)
 	} else {
 		report.Events = append(report.Events, readyEvent(before, written.list, result, stalled)...)
 	}
@@ -92,27 +93,12 @@ func (r *run) withdraw(result Result, written *conditions) {
 	}
 }
 
-// overdue returns the result of a wait that takes longer than it may.
-func (r Result) overdue(timeout time.Duration) Result {
-	late := fmt.Sprintf("this takes longer than spec.release.timeout (%s)", duration.HumanDuration(timeout))
-	rest, exists := strings.CutPrefix(r.Message, r.Verdict)
-
-	if r.Verdict == "" || !exists {
-		return r.also(late)
-	}
-
-	r.Verdict = clauses(r.Verdict, late)
-	r.Message = r.Verdict + rest
-
-	return r
-}
-
 func retry(result Result) string {
 	if result.Outcome != Retrying {
 		return ""
 	}
 
-	return object.Printable(result.Message)
+	return object.Printable(result.text())
 }
 
 // finish writes how the reconcile ended. A wait that takes longer than an installation may is overdue: it
@@ -389,6 +375,7 @@ func (r *run) end(ended Summary) (ctrl.Result, error) {
 
 	made := r.report(ended, time.Now())
 	r.remember(ended.Outcome)
+	r.memory.told = made.Told
 	*r.provider.GetStatus() = made.Status
 	r.emit(r.provider, made.Events)
 

@@ -31,6 +31,16 @@ func (r Report) condition(name string) metav1.Condition {
 	return v1alpha2.FindCondition(r.Status.Conditions, name)
 }
 
+// say matches a result with a message.
+func say(message any) OmegaMatcher {
+	matcher, is := message.(OmegaMatcher)
+	if !is {
+		matcher = Equal(message)
+	}
+
+	return WithTransform(func(r Result) string { return r.text() }, matcher)
+}
+
 // with returns the input with a condition that the resource has had for some time.
 func with(r *run, name, reason, message string, status metav1.ConditionStatus, since time.Duration) *run {
 	r.provider.GetStatus().Conditions = append(r.provider.GetStatus().Conditions, metav1.Condition{
@@ -65,7 +75,7 @@ func TestOutcomesAreShown(t *testing.T) {
 			result: Result{Outcome: Stalled}, ready: metav1.ConditionFalse, stalled: true, after: MinRetry,
 		},
 		"retrying": {
-			result: Result{Outcome: Retrying, Message: "connection\nreset"},
+			result: Result{Outcome: Retrying, message: because("connection\nreset")},
 			ready:  metav1.ConditionFalse, reconciling: true, retry: "connection reset",
 		},
 		"idle": {result: Result{Outcome: Idle}, ready: metav1.ConditionFalse},
@@ -92,12 +102,12 @@ func TestReadyNamesWhatIsAppliedOnce(t *testing.T) {
 	r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
 	r.change.release.State.State = state.InSync
 
-	g.Expect(r.summarize(Result{}, Result{}).Message).To(Equal("v1.0.0 is healthy"))
+	g.Expect(r.summarize(Result{}, Result{}).text()).To(Equal("v1.0.0 is healthy"))
 
 	r.installed.replicas.kept = []string{
 		"container manager of Deployment a/b stays at the image b:v0.9.0 instead of b:v1.0.0",
 	}
-	g.Expect(r.summarize(Result{}, Result{})).To(And(HaveField("Outcome", Ready), HaveField("Message", And(
+	g.Expect(r.summarize(Result{}, Result{}).Result).To(And(HaveField("Outcome", Ready), say(And(
 		HavePrefix("v1.0.0 is healthy; container manager of Deployment a/b stays"),
 		ContainSubstring("capstan.dev/update-policy is Once")))))
 }
@@ -107,7 +117,7 @@ func TestReadyNamesWhatFinalizersHold(t *testing.T) {
 	r.change.release.State.State = state.InSync
 	r.done.undeleted = "ConfigMap a/old is being deleted, but its finalizers hold it: example.com/hold"
 
-	NewWithT(t).Expect(r.summarize(Result{}, Result{})).To(And(HaveField("Outcome", Ready), HaveField("Message",
+	NewWithT(t).Expect(r.summarize(Result{}, Result{}).Result).To(And(HaveField("Outcome", Ready), say(
 		"v1.0.0 is healthy; no longer part of the release: ConfigMap a/old is being "+
 			"deleted, but its finalizers hold it: example.com/hold; the program that added a finalizer has to remove it")))
 }
@@ -119,11 +129,11 @@ func TestUnhealthyManagerNamesDoubtfulFlags(t *testing.T) {
 	r.change.plan.Warnings.Flags = []values.Flag{doubtful, {Name: "v", Field: "not about it", Deployment: "other"}}
 
 	g := NewWithT(t)
-	g.Expect(r.summarize(Result{}, Result{}).Message).To(HaveSuffix("is healthy"))
+	g.Expect(r.summarize(Result{}, Result{}).text()).To(HaveSuffix("is healthy"))
 
 	manager := unhealthy("Replicas: 0/1", status.InProgressStatus)
 	r.installed.health = &health.Report{Objects: []health.ObjectHealth{manager}}
-	g.Expect(r.summarize(Result{}, Result{})).To(And(HaveField("Outcome", Waiting), HaveField("Message",
+	g.Expect(r.summarize(Result{}, Result{}).Result).To(And(HaveField("Outcome", Waiting), say(
 		"applying v1.0.0: Deployment capa-system/manager: Replicas: 0/1; "+doubtful.String())))
 }
 
@@ -131,10 +141,10 @@ func TestConditionIsAsOldAsWhatItSays(t *testing.T) {
 	g := NewWithT(t)
 	r := with(newTestRun(), v1alpha2.ReadyCondition, "Some", "two lines", metav1.ConditionFalse, time.Hour)
 
-	same := of(r, Result{Outcome: Idle, Reason: "Some", Message: "two\nlines"})
+	same := of(r, Result{Outcome: Idle, Reason: "Some", message: because("two\nlines")})
 	g.Expect(same.condition(v1alpha2.ReadyCondition).LastTransitionTime.Time).To(Equal(now.Add(-time.Hour)))
 
-	changed := of(r, Result{Outcome: Idle, Reason: "Some", Message: "other lines"})
+	changed := of(r, Result{Outcome: Idle, Reason: "Some", message: because("other lines")})
 	g.Expect(changed.condition(v1alpha2.ReadyCondition).LastTransitionTime.Time).To(Equal(now))
 	g.Expect(r.provider.GetStatus().Conditions).To(HaveLen(1), "the input stays as it is")
 }
@@ -142,7 +152,7 @@ func TestConditionIsAsOldAsWhatItSays(t *testing.T) {
 func TestMessagesAreBounded(t *testing.T) {
 	g := NewWithT(t)
 
-	long := of(newTestRun(), Result{Outcome: Idle, Reason: "Some", Message: strings.Repeat("€", 32768)})
+	long := of(newTestRun(), Result{Outcome: Idle, Reason: "Some", message: because(strings.Repeat("€", 32768))})
 	message := long.condition(v1alpha2.ReadyCondition).Message
 	g.Expect(message).To(HaveSuffix("€ …"))
 	g.Expect(len(message)).To(And(BeNumerically("<=", maxReady), BeNumerically(">", maxReady-4)))
@@ -249,14 +259,14 @@ func TestStalledResourceComesBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := with(newTestRun(), v1alpha2.ReadyCondition, "Some", "wrong", metav1.ConditionFalse, test.existed)
-			result := Result{Outcome: Stalled, Reason: "Some", Message: "wrong", At: test.at}
+			result := Result{Outcome: Stalled, Reason: "Some", message: because("wrong"), At: test.at}
 			NewWithT(t).Expect(of(r, result).After).To(Equal(test.after))
 		})
 	}
 }
 
 func TestRemoteClusterIsLookedAtAgain(t *testing.T) {
-	waiting := Result{Outcome: Waiting, Reason: "Some", Message: "waiting"}
+	waiting := Result{Outcome: Waiting, Reason: "Some", message: because("waiting")}
 	ready := func(at time.Time) Result { return Result{Outcome: Ready, Reason: "Some", At: at} }
 
 	for name, test := range map[string]struct {
@@ -274,7 +284,7 @@ func TestRemoteClusterIsLookedAtAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newTestRun()
 			r.target, r.RemoteInterval = &clusters.Target{Remote: true}, 5*time.Minute
-			r = with(r, v1alpha2.ReadyCondition, test.result.Reason, test.result.Message, metav1.ConditionFalse, test.age)
+			r = with(r, v1alpha2.ReadyCondition, test.result.Reason, test.result.text(), metav1.ConditionFalse, test.age)
 
 			NewWithT(t).Expect(of(r, test.result).After).To(Equal(test.after))
 		})
@@ -282,7 +292,7 @@ func TestRemoteClusterIsLookedAtAgain(t *testing.T) {
 }
 
 func TestWaitsThatAreLimited(t *testing.T) {
-	limited := Result{Outcome: Waiting, Reason: "Some", Message: "waiting", Limited: true}
+	limited := Result{Outcome: Waiting, Reason: "Some", message: because("waiting"), Limited: true}
 	unlimited := limited
 	unlimited.Limited = false
 	retrying := limited
@@ -483,7 +493,8 @@ func TestInstallationThatIsAskedForAgainIsNotHeld(t *testing.T) {
 	r.provider.GetStatus().Release = &v1alpha2.ReleaseStatus{Name: "aws"}
 	r.change.release.State.State = state.Absent
 	r.change.release.Decision.Action = state.Apply
-	stopped := Summary{Result: Result{Outcome: Retrying, Reason: v1alpha2.InstallFailedReason, Message: "a timeout"}}
+	stopped := Summary{Result: because("a timeout").of(
+		Result{Outcome: Retrying, Reason: v1alpha2.InstallFailedReason})}
 
 	g.Expect(r.report(stopped, now).Status.Release).To(BeNil())
 
@@ -528,7 +539,7 @@ func TestDriftIsNewsOnce(t *testing.T) {
 func TestInputsThatCannotBeUsed(t *testing.T) {
 	g := NewWithT(t)
 	r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
-	r.change.problem = Result{Outcome: Stalled, Reason: v1alpha2.SecretNotFoundReason, Message: "no Secret"}
+	r.change.problem = Result{Outcome: Stalled, Reason: v1alpha2.SecretNotFoundReason, message: because("no Secret")}
 
 	report := of(r, Result{Outcome: Ready, At: now.Add(time.Hour)})
 	g.Expect(report.condition(v1alpha2.InputsUnavailableCondition).Message).To(Equal(
@@ -546,7 +557,7 @@ func TestPendingChangesStayWhileInputsAreUnknown(t *testing.T) {
 	r.change.release.Decision.Action = state.None
 	r = with(r, v1alpha2.ChangesPendingCondition, v1alpha2.InputsChangedReason, "the Secret", metav1.ConditionTrue, 0)
 
-	r.change.problem = Result{Outcome: Stalled, Reason: v1alpha2.SecretNotFoundReason, Message: "no Secret"}
+	r.change.problem = Result{Outcome: Stalled, Reason: v1alpha2.SecretNotFoundReason, message: because("no Secret")}
 	g.Expect(of(r, Result{Outcome: Ready}).condition(v1alpha2.ChangesPendingCondition).Message).To(Equal("the Secret"))
 
 	r.change.problem = Result{}
@@ -590,15 +601,16 @@ func TestReadyIsNews(t *testing.T) {
 		want   string // type, reason and note of the event; empty for none
 	}{
 		"becomes ready": {
-			ready{"False", progressing, "waiting"}, Result{Outcome: Ready, Reason: "Succeeded", Message: "installed"},
+			ready{"False", progressing, "waiting"}, Result{Outcome: Ready, Reason: "Succeeded", message: because("installed")},
 			"Normal Succeeded installed",
 		},
 		"stays ready": {
-			ready{"True", "Succeeded", "ok"}, Result{Outcome: Ready, Reason: "Succeeded", Message: "ok"}, "",
+			ready{"True", "Succeeded", "ok"}, Result{Outcome: Ready, Reason: "Succeeded", message: because("ok")}, "",
 		},
-		"begins to progress": {ready{}, Result{Outcome: Waiting, Reason: progressing, Message: "waiting"}, ""},
+		"begins to progress": {ready{}, Result{Outcome: Waiting, Reason: progressing, message: because("waiting")}, ""},
 		"progresses after a wait": {
-			ready{"False", "Waiting", "for core"}, Result{Outcome: Waiting, Reason: progressing, Message: "waiting"}, "",
+			ready{"False", "Waiting", "for core"},
+			Result{Outcome: Waiting, Reason: progressing, message: because("waiting")}, "",
 		},
 		"says more while it progresses": {
 			ready{"False", progressing, "applying v1.0.0"}, ofVersion("v1.0.0", progressing, "ImagePullBackOff"), "",
@@ -612,20 +624,22 @@ func TestReadyIsNews(t *testing.T) {
 			"Normal Progressing applying v1.1.0: no node",
 		},
 		"is refused for another cause": {
-			ready{"False", "Wrong", "no such version"}, Result{Outcome: Stalled, Reason: "Wrong", Message: "no such key"},
+			ready{"False", "Wrong", "no such version"},
+			Result{Outcome: Stalled, Reason: "Wrong", message: because("no such key")},
 			"Warning Wrong no such key",
 		},
 		"is no longer ready": {
-			ready{"True", "Succeeded", "ok"}, Result{Outcome: Waiting, Reason: progressing, Message: "a pod crashes"},
+			ready{"True", "Succeeded", "ok"}, Result{Outcome: Waiting, Reason: progressing, message: because("a pod crashes")},
 			"Normal Progressing a pod crashes",
 		},
 		"cannot be upgraded for now": {
-			ready{"True", "Succeeded", "ok"}, Result{Outcome: Retrying, Reason: v1alpha2.InstallFailedReason, Message: "EOF"},
+			ready{"True", "Succeeded", "ok"},
+			Result{Outcome: Retrying, Reason: v1alpha2.InstallFailedReason, message: because("EOF")},
 			"Warning InstallFailed EOF",
 		},
 		"waits for a migration that fails": {
 			ready{"True", "Succeeded", "ok"},
-			Result{Outcome: Waiting, Reason: v1alpha2.CRDMigrationFailedReason, Message: "no webhook"},
+			Result{Outcome: Waiting, Reason: v1alpha2.CRDMigrationFailedReason, message: because("no webhook")},
 			"Warning CRDMigrationFailed no webhook",
 		},
 		"is no longer healthy": {
@@ -633,9 +647,11 @@ func TestReadyIsNews(t *testing.T) {
 			"Warning Unhealthy applying v1.0.0: a pod crashes",
 		},
 		"waits for core": {
-			ready{}, Result{Outcome: Waiting, Reason: "Waiting", Message: "for core"}, "Normal Waiting for core",
+			ready{}, Result{Outcome: Waiting, Reason: "Waiting", message: because("for core")}, "Normal Waiting for core",
 		},
-		"is stalled": {ready{}, Result{Outcome: Stalled, Reason: "Wrong", Message: "no such"}, "Warning Wrong no such"},
+		"is stalled": {
+			ready{}, Result{Outcome: Stalled, Reason: "Wrong", message: because("no such")}, "Warning Wrong no such",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -671,6 +687,7 @@ func TestFailedAttemptsAreNews(t *testing.T) {
 
 	var (
 		status v1alpha2.ProviderStatus
+		told   attempt
 		events []string
 	)
 
@@ -678,6 +695,7 @@ func TestFailedAttemptsAreNews(t *testing.T) {
 		r := newTestRun(revisions...)
 		r.installed.Record.Description, r.installed.health = "no node", found
 		*r.provider.GetStatus(), r.change.release.Decision.Action = status, action
+		r.memory.told = told
 
 		if action == state.Wait {
 			r.change.release.Decision.Until = now.Add(time.Minute)
@@ -689,7 +707,7 @@ func TestFailedAttemptsAreNews(t *testing.T) {
 		}
 
 		made := r.report(r.summarize(Result{}, Result{}), now)
-		status = made.Status
+		status, told = made.Status, made.Told
 
 		for _, e := range made.Events {
 			events = append(events, e.Type+" "+e.Note)
@@ -712,6 +730,15 @@ func TestFailedAttemptsAreNews(t *testing.T) {
 	reconcile(state.Stop, healthy, rollback, again, failed)
 	g.Expect(events).To(ConsistOf(HavePrefix(
 		"Warning v1.1.0 failed twice, given up: no node")))
+
+	events = nil
+
+	reconcile(state.Wait, healthy, rollback, again, failed)
+	g.Expect(events).To(BeEmpty())
+
+	p := newTestRun().provider
+	p.GetStatus().History = []v1alpha2.ReleaseRevision{{Number: 5}, {Number: 4, Status: v1alpha2.RevisionFailed}}
+	g.Expect(toldOf(p)).To(Equal(attempt{revision: 4}), "another process has reported it")
 }
 
 func TestWarningsShareAnEvent(t *testing.T) {
@@ -769,9 +796,9 @@ func TestEachRewrittenObjectHasAnEvent(t *testing.T) {
 func TestRemovingNamesWhatIsLeft(t *testing.T) {
 	g := NewWithT(t)
 
-	g.Expect(removingResult("CoreProvider a/b", nil).Message).To(Equal(
+	g.Expect(removingResult("CoreProvider a/b", nil).text()).To(Equal(
 		"CoreProvider a/b has no finalizers left, so the API server is deleting it"))
-	g.Expect(removingResult("CoreProvider a/b", []string{"foregroundDeletion", "example.com/c"}).Message).To(Equal(
+	g.Expect(removingResult("CoreProvider a/b", []string{"foregroundDeletion", "example.com/c"}).text()).To(Equal(
 		"Capstan has finished removing the provider; CoreProvider a/b is deleted once the programs that added its other " +
 			"finalizers remove them: foregroundDeletion, example.com/c"))
 }
@@ -839,7 +866,7 @@ func TestUpgraded(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		newest state.Revision
-		failed string
+		failed int
 		before metav1.ConditionStatus
 		want   metav1.ConditionStatus
 	}{
@@ -848,7 +875,7 @@ func TestUpgraded(t *testing.T) {
 		"an upgrade after another":         {newest: second, before: metav1.ConditionTrue},
 		"an upgrade after one that failed": {newest: second, before: metav1.ConditionFalse},
 		"one that is healthy":              {newest: healthy, want: metav1.ConditionTrue},
-		"one that has failed":              {newest: second, failed: "v1.1.0 failed", want: metav1.ConditionFalse},
+		"one that has failed":              {newest: second, failed: 2, want: metav1.ConditionFalse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newTestRun(c.newest)
@@ -859,7 +886,7 @@ func TestUpgraded(t *testing.T) {
 				with(r, v1alpha2.ProviderUpgradedCondition, "Before", "", c.before, time.Hour)
 			}
 
-			report := r.report(Summary{Failed: Result{Verdict: c.failed}}, now)
+			report := r.report(Summary{Attempt: c.failed}, now)
 			NewWithT(t).Expect(report.condition(v1alpha2.ProviderUpgradedCondition).Status).To(Equal(c.want))
 		})
 	}

@@ -7,12 +7,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/ranges"
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -166,13 +169,13 @@ func (r *run) recheck() {
 // planFailed ends the change with the problem that prevented the plan, unless what the resource asks for
 // was installed before: the problem is then reported, but what is installed is as desired, and nothing
 // is tried unless it fails.
-func (r *run) planFailed(problem error) error {
+func (r *run) planFailed(problem Result) error {
 	pin, pinned := r.installed.History.Pin(r.asked(), "", v1alpha2.RevisionInputs{}, r.watched)
 	if !pinned {
-		return problem
+		return endWith(problem)
 	}
 
-	r.change.problem = resultOf(problem)
+	r.change.problem = problem
 	r.change.goal = goal{version: pin.Version}
 
 	return nil
@@ -262,4 +265,28 @@ func (r *run) disownVersion(ctx context.Context) error {
 	}
 
 	return client.IgnoreNotFound(err)
+}
+
+// rollbackTo returns the revision that the resource asks for instead of a version; 0 for none.
+func (r *run) rollbackTo() int {
+	return ptr.Deref(plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo, 0)
+}
+
+// asksFor reports whether a version is one that the resource asks for.
+func (r *run) asksFor(version string) bool {
+	if r.provider.GetSpec().Version == version {
+		return true // also of a chart of other origin, whose version may be none
+	}
+
+	matches, err := ranges.Parse(r.provider.GetSpec().Version)
+	if err != nil {
+		return false
+	}
+
+	installed, err := semver.NewVersion(version)
+	if err != nil {
+		return r.provider.GetSpec().Version == ""
+	}
+
+	return matches(installed)
 }

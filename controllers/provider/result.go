@@ -1,10 +1,11 @@
 package provider
 
 import (
-	"cmp"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
@@ -38,12 +39,10 @@ type Result struct {
 	Outcome Outcome
 	// Condition that is False besides Ready; empty for none.
 	Condition string
-	// Reason and Message of Ready.
-	Reason, Message string
-	// Verdict is what Message begins with: what runs, and what becomes of what is wanted. Remedy is what it ends with:
-	// what a user can do. Both may be empty.
-	Verdict, Remedy string
-	// Cause is the message of Condition, if that is not all of Message: Condition may last longer than what Ready says.
+	// Reason of Ready, and its message.
+	Reason string
+	message
+	// Cause is the message of Condition, if that is not that of Ready: Condition may last longer than what Ready says.
 	Cause string
 	// At is when to reconcile again, if that is known.
 	At time.Time
@@ -55,38 +54,21 @@ type Result struct {
 // Ends reports whether no step follows.
 func (r Result) Ends() bool { return r.Outcome != Continue }
 
-// short returns the message without its cause.
-func (r Result) short() string { return cmp.Or(r.Verdict, r.Message) }
-
-// within returns the message in at most limit bytes. The cause is cut before the verdict and the remedy.
-func (r Result) within(limit int) string {
-	if len(r.Message) <= limit {
-		return r.Message
-	}
-
-	end := ""
-	if r.Remedy != "" {
-		end = "; " + r.Remedy
-	}
-
-	return object.OneLine(strings.TrimSuffix(r.Message, end), limit-len(" …")-len(end)) + end
-}
-
 // wait returns the result of what waits for an event, or for a time if that is not zero.
-func wait(reason, message string, at time.Time) Result {
-	return Result{Outcome: Waiting, Reason: reason, Message: message, At: at}
+func wait(reason, cause string, at time.Time) Result {
+	return because(cause).of(Result{Outcome: Waiting, Reason: reason, At: at})
 }
 
 // endedError is the error of a step that has a result of its own: it waits, or is done.
 type endedError struct{ Result }
 
-func (e *endedError) Error() string { return e.Message }
+func (e *endedError) Error() string { return e.text() }
 
 // endWith returns the error of a step that ends with a result.
 func endWith(result Result) error { return &endedError{result} }
 
 // waitFor returns the error of a step that waits for an event, or for a time if that is not zero.
-func waitFor(reason, message string, at time.Time) error { return endWith(wait(reason, message, at)) }
+func waitFor(reason, cause string, at time.Time) error { return endWith(wait(reason, cause, at)) }
 
 // first returns the first error.
 func first(errs ...error) error {
@@ -112,23 +94,51 @@ func removalResult(result Result) Result {
 	case result.Outcome == Idle:
 		return result
 	case result.Reason == v1alpha2.DeletionBlockedReason:
-		return message{runs: "the removal is blocked", causes: []string{result.Message}}.of(result)
+		return message{runs: "the removal is blocked", causes: []string{result.text()}}.of(result)
 	}
 
-	return message{runs: "being removed", causes: []string{result.Message}}.of(result)
+	return message{runs: "being removed", causes: []string{result.text()}}.of(result)
 }
 
 // removingResult is the result of a removal whose remaining work is not Capstan's: that of a resource with the
 // finalizers that are left.
 func removingResult(resource string, finalizers []string) Result {
-	message := resource + " has no finalizers left, so the API server is deleting it"
+	cause := resource + " has no finalizers left, so the API server is deleting it"
 	if len(finalizers) > 0 {
-		message = fmt.Sprintf("Capstan has finished removing the provider; %s is deleted once the programs that added its "+
+		cause = fmt.Sprintf("Capstan has finished removing the provider; %s is deleted once the programs that added its "+
 			"other finalizers remove them: %s", resource, object.List(finalizers, maxFinalizers))
 	}
 
-	return Result{Outcome: Idle, Reason: v1alpha2.DeletingReason, Message: message}
+	return because(cause).of(Result{Outcome: Idle, Reason: v1alpha2.DeletingReason})
 }
 
 // maxFinalizers bounds how many finalizers a message names.
 const maxFinalizers = 5
+
+// overdue returns the result of a wait that takes longer than it may.
+func (r Result) overdue(timeout time.Duration) Result {
+	late := fmt.Sprintf("this takes longer than spec.release.timeout (%s)", duration.HumanDuration(timeout))
+	if r.headline() == "" {
+		return r.also(late)
+	}
+
+	r.wanted = clauses(r.wanted, late)
+
+	return r
+}
+
+// of returns the result with the message.
+func (m message) of(result Result) Result {
+	result.message = m
+
+	return result
+}
+
+// also adds a note to the message of a result; empty for none.
+func (r Result) also(note string) Result {
+	if note != "" {
+		r.notes = append(slices.Clip(r.notes), note)
+	}
+
+	return r
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -15,36 +14,18 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// uncheckedError means that it is not known whether the managers of a revision can work with the CRDs.
-type uncheckedError struct {
-	// version of the revision.
-	version string
-	// crds is the version of the provider that CRDs were applied for.
-	crds string
-}
-
-func (e *uncheckedError) Error() string {
-	return fmt.Sprintf("it is not known whether the managers of %s, whose chart is no longer stored, can work with the "+
-		"CustomResourceDefinitions of %s, which are never downgraded; set spec.version to %s instead",
-		e.version, e.crds, e.version)
-}
-
 // refusesRollback reports whether an error of checkTarget means that the provider must not return to the revision, and
 // not that this could not be found out.
 func refusesRollback(err error) bool {
-	return errors.As(err, new(*preflight.Error)) ||
-		errors.As(err, new(*crds.IncompatibleError)) ||
-		errors.As(err, new(*crds.OwnershipError)) ||
-		errors.As(err, new(*storage.CorruptError)) ||
-		errors.As(err, new(*release.UnconfirmedError)) ||
-		errors.As(err, new(*uncheckedError))
+	found := problem.Of(err)
+	return found != nil && found.Outcome != problem.Retrying || errors.As(err, new(*storage.CorruptError))
 }
 
 // checkTarget checks whether the managers of an earlier revision may run beside the other providers, and can work with
@@ -57,10 +38,7 @@ func (r *run) checkTarget(ctx context.Context, revision state.Revision) (*crds.P
 	}
 
 	if !revision.Confirms(record.Digest) {
-		unconfirmed := release.Unconfirmed(r.provider, plan.ReleaseKey(r.provider), revision)
-		unconfirmed.Newest = 0 // the records of later revisions exist
-
-		return nil, unconfirmed
+		return nil, release.Unconfirmed(plan.ReleaseKey(r.provider), revision.Number, 0)
 	}
 
 	if err := r.Preflight.Contracts(ctx, r.provider, record.Contract); err != nil {
@@ -97,15 +75,19 @@ func (r *run) checkVersion(ctx context.Context, version string) error {
 	}
 
 	if newer != "" {
-		return &uncheckedError{version: version, crds: newer}
+		return unchecked(version, newer)
 	}
 
 	return nil
 }
 
-// rollbackTo returns the revision that the resource asks for instead of a version; 0 for none.
-func (r *run) rollbackTo() int {
-	return ptr.Deref(plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo, 0)
+// unchecked returns the problem of a version of which it is not known whether its managers can work with the CRDs,
+// which were applied for another version.
+func unchecked(version, applied string) error {
+	return problem.Refuse(v1alpha2.UnsupportedProviderDowngradeReason,
+		"it is not known whether the managers of %s, whose chart is no longer stored, can work with the "+
+			"CustomResourceDefinitions of %s, which are never downgraded; set spec.version to %[1]s instead",
+		version, applied)
 }
 
 // rollbackGoal returns the goal that spec.release.rollbackTo describes.
@@ -149,7 +131,7 @@ func (r *run) checkRevision(ctx context.Context) error {
 		return err
 	}
 
-	r.change.crds = planned
+	r.change.crds.plan = planned
 
 	return r.checkDropped(ctx, planned)
 }
@@ -164,7 +146,7 @@ func (r *run) checkDropped(ctx context.Context, planned *crds.Plan) error {
 	}
 
 	if checked.Refused() {
-		return &unsafeError{checked, planned.Version()}
+		return unsafe(checked, planned.Version())
 	}
 
 	r.emit(r.provider, unsafeCRDsAllowed(checked.Allowed()))

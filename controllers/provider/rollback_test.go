@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -25,12 +25,12 @@ func TestRefusesRollback(t *testing.T) {
 		want bool
 	}{
 		"nothing":                        {nil, false},
-		"a contract":                     {&preflight.Error{}, true},
-		"CRDs that are too new":          {&crds.IncompatibleError{}, true},
-		"a CRD of another provider":      {&crds.OwnershipError{}, true},
+		"a contract":                     {problem.Await(v1alpha2.CAPIVersionIncompatibilityReason, "no"), true},
+		"CRDs that are missing":          {crds.Missing("", ""), true},
+		"a CRD of another provider":      {crds.Owned("", "", ""), true},
 		"a record that cannot be read":   {&storage.CorruptError{}, true},
-		"CRDs that cannot be compared":   {&uncheckedError{}, true},
-		"a store that does not answer":   {&plan.StoreError{Err: errors.New("timeout")}, false},
+		"CRDs that cannot be compared":   {unchecked("", ""), true},
+		"a store that does not answer":   {plan.StoreFailed(errors.New("timeout")), false},
 		"a release that another changes": {storage.ErrChanged, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,6 +63,6 @@ func TestUncheckedTarget(t *testing.T) {
 	_, err = r.checkReturn(t.Context(), target)
 	result := resultOf(err)
 	g.Expect(result.Outcome).To(Equal(Retrying))
-	g.Expect(result.Message).To(HavePrefix("read Secret capa-system/sh.helm.release.v1.infrastructure-aws.v1"))
+	g.Expect(result.text()).To(HavePrefix("read Secret capa-system/sh.helm.release.v1.infrastructure-aws.v1"))
 	g.Expect(r.policy.Refused).To(BeEmpty())
 }

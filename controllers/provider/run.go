@@ -6,11 +6,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
-	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/offers"
@@ -84,13 +83,7 @@ type change struct {
 	// release is what follows from the goal for the release.
 	release comparison
 
-	// crds are the changes of CRDs, if crdsDiffer, and those that are left, if crdsDropped; crdsChecked describes those
-	// that were checked, and appliedCRDs is set if the CRDs are those of the plan.
-	crds        *crds.Plan
-	crdsDiffer  bool
-	crdsDropped bool
-	crdsChecked string
-	appliedCRDs bool
+	crds crdChange
 	// passed is set if nothing prevents the release from being what the resource asks for.
 	passed bool
 
@@ -141,171 +134,6 @@ func policyOf(provider v1alpha2.Provider) state.Policy {
 	}
 }
 
-// reconcile is the whole reconcile of a resource.
-func (r *run) reconcile(ctx context.Context) Summary {
-	deleted, suspended := !r.provider.GetDeletionTimestamp().IsZero(), r.provider.GetSpec().Suspend
-
-	switch {
-	case deleted && suspended:
-		return Summary{Result: deletionSuspended(r.Suspended)}
-	case !deleted && !suspended:
-		if err := r.own(ctx); err != nil {
-			return r.endedEarly(err)
-		}
-	}
-
-	unreached := r.reach(ctx)
-
-	switch {
-	case deleted:
-		removed := r.inTime(ctx, func(ctx context.Context) error { return r.remove(ctx, unreached) })
-		return Summary{Result: removalResult(resultOf(removed))}
-	case unreached != nil:
-		return r.endedEarly(unreached)
-	case suspended:
-		return Summary{Result: r.show(ctx)}
-	}
-
-	return r.maintain(ctx)
-}
-
-// reach finds the cluster that the provider is installed in.
-func (r *run) reach(ctx context.Context) error {
-	target, err := r.Clusters.For(ctx, r.provider)
-	if err != nil {
-		return err
-	}
-
-	r.leaveFormerCluster(r.provider, target.ClusterUID())
-
-	r.target = target
-	r.policy = policyOf(r.provider)
-
-	if r.lost() && r.memory.unsettled == r.provider.GetGeneration() {
-		r.policy.SpecChanged = false
-	}
-
-	r.self = r.Clusters.Owner(r.provider, target)
-	r.arrived = r.memory.arrival(r.provider.GetGeneration(), time.Now())
-	r.memory.unannounced = r.memory.unannounced || r.policy.SpecChanged
-
-	return nil
-}
-
-// inTime does a part of the work in the time that a remote cluster gets for it. One that answers slowly, but answers,
-// gets to the next part.
-func (r *run) inTime(ctx context.Context, part func(context.Context) error) error {
-	if r.target != nil && r.target.Remote {
-		var cancel context.CancelFunc
-
-		ctx, cancel = context.WithTimeout(ctx, remoteTimeout)
-		defer cancel()
-	}
-
-	return part(ctx)
-}
-
-// show finds out how a suspended provider is, of which nothing is changed.
-func (r *run) show(ctx context.Context) Result {
-	if err := r.inTime(ctx, r.observe); err != nil {
-		return resultOf(err)
-	}
-
-	r.findLost(ctx)
-
-	_ = r.inTime(ctx, r.identify) // another resource may have installed it
-
-	if r.installed.Record != nil {
-		for _, look := range []func(context.Context) error{r.checkHealth, r.compareObjects, r.compareCRDs} {
-			if err := r.inTime(ctx, look); err != nil {
-				return resultOf(err)
-			}
-		}
-	}
-
-	return r.suspended()
-}
-
-// maintain takes care of what is installed, and changes it to what the resource asks for.
-func (r *run) maintain(ctx context.Context) Summary {
-	r.Metrics.InitCounters(r.provider)
-
-	ended := r.careAndChange(ctx)
-
-	if err := r.noteVersions(ctx); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot note the version in annotations of the resource")
-	}
-
-	request := r.provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
-	r.provider.GetStatus().LastHandledReconcileAt = request
-
-	for step, took := range r.spent {
-		r.Metrics.ObserveStep(r.Type, step, took)
-	}
-
-	return ended
-}
-
-// endedEarly returns the summary of a reconcile that an error has ended without care for what is installed.
-func (r *run) endedEarly(err error) Summary { return r.summarize(Result{}, resultOf(err)) }
-
-func (r *run) careAndChange(ctx context.Context) Summary {
-	if err := r.inTime(ctx, r.observeInstalled); err != nil {
-		return r.endedEarly(err)
-	}
-
-	care := r.inTime(ctx, r.care)
-
-	changed := r.makeChange(ctx)
-	r.noteWait(resultOf(changed))
-
-	// The change has left another newest revision, or did not come to replace the one that was left to it.
-	if r.done.applied || r.leftToChange {
-		if err := r.inTime(ctx, r.observeAgain); err != nil {
-			return r.endedEarly(err)
-		}
-
-		care = r.inTime(ctx, r.care)
-
-		if r.change.release.Decision.Action != "" {
-			r.assess()
-		}
-	}
-
-	// The change has ended before it got to the CRDs.
-	if !r.change.appliedCRDs {
-		care = first(care, r.inTime(ctx, r.careForCRDs))
-	}
-
-	r.lookUpgrades(ctx)
-
-	ended := r.summarize(resultOf(care), resultOf(changed))
-
-	switch {
-	case ended.Outcome != Ready:
-	case r.unfound != nil:
-		return r.endedEarly(r.unfound)
-	default:
-		_ = r.inTime(ctx, func(ctx context.Context) error {
-			ended.Result = r.migrateCRDs(ctx, ended.Result)
-			return nil
-		})
-	}
-
-	return ended
-}
-
-// observeAgain reads the release after the change, for care that begins again.
-func (r *run) observeAgain(ctx context.Context) error {
-	err := r.observe(ctx)
-
-	// What the resource asks for was tried.
-	r.policy.SpecChanged, r.policy.Requested, r.policy.Refused = false, false, nil
-	r.done = done{applied: r.done.applied, failure: r.done.failure}
-
-	return err
-}
-
 // wakeAt requeues the provider at a time; not if that is zero.
 func (r *run) wakeAt(at time.Time) {
 	if !at.IsZero() {
@@ -316,4 +144,26 @@ func (r *run) wakeAt(at time.Time) {
 // wakeAfter requeues the provider after a delay.
 func (r *run) wakeAfter(delay time.Duration) {
 	r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), delay)
+}
+
+// goal is the desired state of the release.
+type goal struct {
+	// version that users know it by, and its contract with Cluster API; empty for a revision.
+	version, contract string
+	// digest identifies it in the release's history.
+	digest string
+	// action counts it where there is a release already.
+	action metrics.Action
+	// apply takes the one Helm action that reaches the goal from a state; nil if it cannot be planned.
+	apply func(context.Context, state.Observed) (release.Result, error)
+}
+
+// owner returns the release whose objects are checked.
+func (r *run) owner() health.Owner {
+	return health.Owner{
+		Provider:  v1alpha2.Label(r.provider),
+		Release:   v1alpha2.ReleaseName(r.provider),
+		Namespace: r.provider.GetNamespace(),
+		Reader:    r.target.Client,
+	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -44,11 +43,6 @@ func (r *run) findWaiting(ctx context.Context) error {
 // asks for a pause later may wait for something else to change.
 func (i *installed) needsPausedManager() bool {
 	return i.Newest.Paused && (len(i.waiting) == 0 || i.waiting[0].Own)
-}
-
-// ownKinds returns the kinds of which the release's objects wait for its manager.
-func (r *run) ownKinds(ctx context.Context) (cluster.OwnKinds, error) {
-	return r.target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.provider))
 }
 
 // advance takes the next step with a staged revision once the objects that others wait for are healthy. What is not

@@ -1,13 +1,11 @@
 package provider
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/Masterminds/semver/v3"
 	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -20,8 +18,10 @@ import (
 // Summary is how a reconcile ended.
 type Summary struct {
 	Result
-	// Failed is Result without what runs meanwhile. It is zero if the wanted version has not failed.
-	Failed Result
+	// Attempt is the revision that has failed; 0 if the wanted version has not. Failed is Result without what runs
+	// meanwhile.
+	Attempt int
+	Failed  Result
 }
 
 // summarize combines how care and change ended: what is installed, and why it is not yet what was asked for.
@@ -36,7 +36,7 @@ func (r *run) summarize(care, change Result) Summary {
 
 	// A manager that gets a flag which it does not have stops at its start, and only its log says why.
 	for _, f := range r.change.plan.Warnings.Flags {
-		if strings.Contains(ended.Message, "/"+f.Deployment+":") {
+		if strings.Contains(ended.text(), "/"+f.Deployment+":") {
 			ended.Result = ended.also(f.String())
 		}
 	}
@@ -56,7 +56,7 @@ func (r *run) conclude(care, change Result) Summary {
 		return Summary{Result: r.otherChart()}
 	case inSync && care.Ends():
 		has := r.installed.version() + " has a problem"
-		return Summary{Result: message{runs: has, causes: []string{care.Message}}.of(care)}
+		return Summary{Result: message{runs: has, causes: []string{care.text()}}.of(care)}
 	case inSync:
 		return Summary{Result: r.healthResult()}
 	case r.change.release.State.State == state.Locked:
@@ -66,11 +66,14 @@ func (r *run) conclude(care, change Result) Summary {
 		return Summary{Result: r.unconfirmed().of(Result{
 			Outcome: Stalled, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
 		})}
+	case r.installed.Record == nil && care.Ends():
+		return Summary{Result: care}
 	case r.installed.Record == nil:
-		return Summary{Result: cmp.Or(care, Result{
+		deleted := fmt.Sprintf("release %s was deleted just after it was applied; it will be installed again",
+			r.installed.History.Release)
+
+		return Summary{Result: because(deleted).of(Result{
 			Outcome: Retrying, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
-			Message: fmt.Sprintf("release %s was deleted just after it was applied; it will be installed again",
-				r.installed.History.Release),
 			Limited: true,
 		})}
 	}
@@ -80,17 +83,17 @@ func (r *run) conclude(care, change Result) Summary {
 
 // stopped is the result of a change that ended early: what runs meanwhile, and why what is wanted is not applied.
 func (r *run) stopped(care, change Result) Result {
-	change.Cause = change.Message
-	said := message{runs: r.running(care), causes: []string{change.Message}}
+	change.Cause = change.text()
+	said := message{runs: r.running(care), causes: []string{change.Cause}}
 
 	yet := yetUnless(change.Outcome == Stalled)
 
 	switch {
-	case change.Verdict != "":
+	case change.headline() != "":
 		return change
 	case r.installed.unconfirmed != nil:
 		said = r.unconfirmed()
-		said.causes = []string{change.Message, r.installed.unconfirmed.Error()}
+		said.causes = []string{change.Cause, r.installed.unconfirmed.Error()}
 
 		return said.of(change)
 	case r.installed.otherChart != "":
@@ -120,7 +123,7 @@ func (r *run) stopped(care, change Result) Result {
 	said.causes = append(said.causes, r.done.refusal)
 
 	if care.Ends() {
-		said.causes = append(said.causes, care.Message)
+		said.causes = append(said.causes, care.text())
 	}
 
 	return said.of(change)
@@ -248,10 +251,9 @@ func blockedMessage(pending *v1alpha2.PendingUpgrade) string {
 
 // attemptFailed is the result when the goal was attempted and failed: what runs now, what happens next, and why.
 func (r *run) attemptFailed(care Result) Summary {
-	decision := r.change.release.Decision
+	decision, newest := r.change.release.Decision, r.installed.Newest
 	deployed := r.installed.deployed()
 	result := Result{Outcome: Waiting, Reason: r.attemptReason(), At: decision.Until}
-	said := message{causes: []string{r.failure(), r.done.refusal}}
 
 	switch {
 	case decision.Action == state.Apply:
@@ -260,15 +262,7 @@ func (r *run) attemptFailed(care Result) Summary {
 		result.Outcome = Stalled
 	}
 
-	said.wanted = r.attempted() + " failed" + times(r.installed.History.Failures(r.change.release.Digest))
-
-	switch {
-	case decision.Action == state.Stop:
-		said.wanted += ", given up"
-		said.remedy = r.remedy("to try again")
-	case result.Outcome == Waiting:
-		said.wanted += ", will be tried again"
-	}
+	said := r.attemptMessage(result.Outcome == Waiting)
 
 	if !deployed {
 		result.Condition = v1alpha2.ProviderInstalledCondition
@@ -280,8 +274,13 @@ func (r *run) attemptFailed(care Result) Summary {
 
 	failed := said.of(result)
 
-	if deployed || r.installed.Newest.RollbackTo != 0 && r.rollbackTo() == 0 {
+	if deployed || newest.RollbackTo != 0 && r.rollbackTo() == 0 {
 		said.runs = r.running(care)
+	}
+
+	// That the rollback to the same version failed says it all.
+	if said.runs != "" && newest.Status == v1alpha2.RevisionFailed && said.wanted == r.installed.version()+" failed" {
+		said.wanted = ""
 	}
 
 	if deployed && r.installed.health != nil && !r.installed.runs() {
@@ -290,10 +289,37 @@ func (r *run) attemptFailed(care Result) Summary {
 
 	// The rollback, for example, could not be completed.
 	if care.Ends() {
-		said.causes = append(said.causes, care.Message)
+		said.causes = append(said.causes, care.text())
 	}
 
-	return Summary{Result: said.of(result), Failed: failed}
+	return Summary{Result: said.of(result), Attempt: r.failedRevision(), Failed: failed}
+}
+
+// attemptMessage says that the attempt failed, why, and what follows.
+func (r *run) attemptMessage(waits bool) message {
+	said := message{
+		wanted: r.attempted() + " failed" + times(r.installed.History.Failures(r.change.release.Digest)),
+		causes: []string{r.failure(), r.done.refusal},
+	}
+
+	switch {
+	case r.change.release.Decision.Action == state.Stop:
+		said.wanted += ", given up"
+		said.remedy = r.remedy("to try again")
+	case waits:
+		said.wanted += ", will be tried again"
+	}
+
+	return said
+}
+
+// failedRevision returns the revision of the newest attempt.
+func (r *run) failedRevision() int {
+	if attempts := r.installed.History.Attempts(r.change.release.Digest); len(attempts) > 0 {
+		return attempts[0].Number
+	}
+
+	return r.installed.Newest.Number
 }
 
 // attempted names what was attempted.
@@ -372,25 +398,6 @@ func unchanged(byOperator bool) string {
 	}
 
 	return "nothing is changed while spec.suspend is true"
-}
-
-// asksFor reports whether a version is one that the resource asks for.
-func (r *run) asksFor(version string) bool {
-	if r.provider.GetSpec().Version == version {
-		return true // also of a chart of other origin, whose version may be none
-	}
-
-	matches, err := ranges.Parse(r.provider.GetSpec().Version)
-	if err != nil {
-		return false
-	}
-
-	installed, err := semver.NewVersion(version)
-	if err != nil {
-		return r.provider.GetSpec().Version == ""
-	}
-
-	return matches(installed)
 }
 
 // deletionSuspended is the result of a suspended resource that is being deleted.

@@ -11,6 +11,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
@@ -19,14 +20,14 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// problem describes missing.
-const problem = "Deployment capa-system/manager: does not exist"
+// absent describes missing.
+const absent = "Deployment capa-system/manager: does not exist"
 
 var (
-	refused  = Result{Outcome: Stalled, Reason: v1alpha2.VersionNotFoundReason, Message: "there is no v9.9.9"}
-	retrying = Result{Outcome: Retrying, Reason: v1alpha2.InstallFailedReason, Message: "connection refused"}
+	refused  = Result{Outcome: Stalled, Reason: v1alpha2.VersionNotFoundReason, message: because("there is no v9.9.9")}
+	retrying = Result{Outcome: Retrying, Reason: v1alpha2.InstallFailedReason, message: because("connection refused")}
 	// untrusted is why a revision is not trusted.
-	untrusted = &release.UnconfirmedError{Revision: 3}
+	untrusted = release.Unconfirmed(types.NamespacedName{}, 3, 0)
 
 	missing  = &health.Report{Objects: []health.ObjectHealth{unhealthy("does not exist", status.NotFoundStatus)}}
 	hopeless = func() *health.Report {
@@ -72,7 +73,7 @@ func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
 		},
 		"not healthy": {
 			r:       unhealthy,
-			message: "v1.0.0 is not healthy; v1.1.0 is not applied: there is no v9.9.9; " + problem,
+			message: "v1.0.0 is not healthy; v1.1.0 is not applied: there is no v9.9.9; " + absent,
 		},
 		"failed": {
 			r: newTestRun(revision(3, v1alpha2.RevisionFailed, former)),
@@ -117,9 +118,9 @@ func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
 			result := test.r.summarize(test.care, refused)
 			g.Expect(result.Outcome).To(Equal(Stalled))
 			g.Expect(result.Reason).To(Equal(v1alpha2.VersionNotFoundReason))
-			g.Expect(result.Message).To(Equal(test.message))
+			g.Expect(result.text()).To(Equal(test.message))
 			g.Expect(result.Failed).To(BeZero())
-			g.Expect(result.Message).To(HavePrefix(result.Verdict + ": "))
+			g.Expect(result.text()).To(HavePrefix(result.headline() + ": "))
 		})
 	}
 }
@@ -152,7 +153,7 @@ func TestAnotherChart(t *testing.T) {
 	ended := r.summarize(Result{}, Result{})
 	g.Expect(ended.Outcome).To(Equal(Stalled))
 	g.Expect(ended.Reason).To(Equal(v1alpha2.ExternalChangeReason))
-	g.Expect(ended.Message).To(Equal(
+	g.Expect(ended.text()).To(Equal(
 		runs + ": " + why + "; to undo that, run `capstan upgrade apply infrastructure-aws:v1.1.0`"))
 
 	report := r.report(ended, now)
@@ -164,10 +165,10 @@ func TestAnotherChart(t *testing.T) {
 	g.Expect(report.condition(v1alpha2.ProviderUpgradedCondition)).To(BeZero(), "it is about a revision before")
 	g.Expect(report.Status.InstalledVersion).To(HaveValue(Equal("v1.0.0")), "the other chart is not the provider")
 
-	g.Expect(r.summarize(Result{}, refused).Message).To(Equal(
+	g.Expect(r.summarize(Result{}, refused).text()).To(Equal(
 		runs + "; v1.1.0 is not applied: there is no v9.9.9; " + why))
 	g.Expect(r.suspended()).To(And(HaveField("Outcome", Idle),
-		HaveField("Message", runs+": "+why+"; nothing is changed while spec.suspend is true")))
+		say(runs+": "+why+"; nothing is changed while spec.suspend is true")))
 }
 
 // TestPendingRevisionIsNotInstalled checks what is reported while helm rolls back.
@@ -179,7 +180,7 @@ func TestPendingRevisionIsNotInstalled(t *testing.T) {
 		Origin: 1,
 	})
 	r.installed.Record.Description = "Rollback to 1"
-	NewWithT(t).Expect(r.summarize(Result{}, refused).Message).To(Equal(
+	NewWithT(t).Expect(r.summarize(Result{}, refused).text()).To(Equal(
 		"v1.0.0 is pending-rollback as revision 3; v1.1.0 is not applied: there is no v9.9.9; " +
 			"revision 3 is pending-rollback: Rollback to 1"))
 }
@@ -215,7 +216,7 @@ func TestFirstInstallationWithoutAnswer(t *testing.T) {
 			r := newTestRun(test.newest...)
 			r.change.goal.version = "v1.0.0"
 
-			NewWithT(t).Expect(r.summarize(Result{}, resultOf(test.err)).Message).To(Equal(test.want))
+			NewWithT(t).Expect(r.summarize(Result{}, resultOf(test.err)).text()).To(Equal(test.want))
 		})
 	}
 }
@@ -227,7 +228,7 @@ func TestNamesKept(t *testing.T) {
 	r.namesKept = `CustomResourceDefinition a.example.com is served without a new name, because "dm" is already in use`
 
 	NewWithT(t).Expect(r.summarize(Result{}, Result{}).Result).To(And(
-		HaveField("Outcome", Ready), HaveField("Message", "v1.0.0 is healthy; "+r.namesKept)))
+		HaveField("Outcome", Ready), say("v1.0.0 is healthy; "+r.namesKept)))
 }
 
 // TestBlockedUpgrade: Ready, which stays True, says what a user has to do about an automatic upgrade.
@@ -251,7 +252,7 @@ func TestBlockedUpgrade(t *testing.T) {
 			r.selection.Pending.Blocked = c.blocked
 
 			g.Expect(r.summarize(Result{}, Result{}).Result).To(And(
-				HaveField("Outcome", Ready), HaveField("Message", c.want)))
+				HaveField("Outcome", Ready), say(c.want)))
 		})
 	}
 }
@@ -304,7 +305,7 @@ func TestUnknownHealthIsTheResultOfCare(t *testing.T) {
 	r.change.release.State.State = state.InSync
 	r.installed.health = nil
 
-	NewWithT(t).Expect(r.summarize(retrying, Result{}).Message).To(Equal(
+	NewWithT(t).Expect(r.summarize(retrying, Result{}).text()).To(Equal(
 		"v1.0.0 has a problem: connection refused"))
 }
 
@@ -343,7 +344,7 @@ func TestHolds(t *testing.T) {
 		},
 		"by helm, not healthy": {
 			asks("v1.0.0", func(r *run) { byHelm(r); r.installed.health = missing }),
-			"v1.0.0 is not healthy, held at revision 3 by another program (Rollback to 1): " + problem + "; " +
+			"v1.0.0 is not healthy, held at revision 3 by another program (Rollback to 1): " + absent + "; " +
 				"to undo that, run `capstan upgrade apply infrastructure-aws:v1.0.0`",
 		},
 		"by rollbackTo": {
@@ -368,7 +369,7 @@ func TestHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newTestRun(revision(3, v1alpha2.RevisionDeployed, wanted))
 			test.change(r)
-			NewWithT(t).Expect(r.summarize(Result{}, Result{}).Message).To(Equal(test.message))
+			NewWithT(t).Expect(r.summarize(Result{}, Result{}).text()).To(Equal(test.message))
 		})
 	}
 }
@@ -400,7 +401,7 @@ func TestReleaseThatIsNotAsWanted(t *testing.T) {
 
 			result := test.r.summarize(Result{}, Result{})
 			g.Expect(result.Outcome).To(Equal(test.outcome))
-			g.Expect(result.Message).To(Equal(test.message))
+			g.Expect(result.text()).To(Equal(test.message))
 			g.Expect(result.At).To(Equal(test.r.change.release.State.Until))
 		})
 	}
@@ -461,13 +462,13 @@ func TestFailedAttempt(t *testing.T) {
 			r:        returning,
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
-			message: "rolling back to v1.0.0; v1.1.0 failed, will be tried again: no node; " + problem,
+			message: "rolling back to v1.0.0; v1.1.0 failed, will be tried again: no node; " + absent,
 		},
 		"rolled back, to what is not healthy": {
 			r:        sick,
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
-			message: "v1.0.0 is not healthy; v1.1.0 failed, will be tried again: no node; " + problem,
+			message: "v1.0.0 is not healthy; v1.1.0 failed, will be tried again: no node; " + absent,
 		},
 		"given up": {
 			r:        twice,
@@ -528,10 +529,10 @@ func TestFailedAttempt(t *testing.T) {
 			g.Expect(result.Outcome).To(Equal(test.outcome))
 			g.Expect(result.Reason).To(Equal(test.reason))
 			g.Expect(result.Condition).To(Equal(test.condition))
-			g.Expect(result.Message).To(Equal(test.message))
+			g.Expect(result.text()).To(Equal(test.message))
 			g.Expect(result.At).To(Equal(test.decision.Until))
-			g.Expect(result.Verdict).To(HaveSuffix(result.Failed.Verdict))
-			g.Expect(test.message).To(HavePrefix(result.Verdict + ": "))
+			g.Expect(result.headline()).To(HaveSuffix(result.Failed.headline()))
+			g.Expect(test.message).To(HavePrefix(result.headline() + ": "))
 		})
 	}
 }
@@ -553,8 +554,8 @@ func TestFailedAttemptWithAProblemOfCare(t *testing.T) {
 
 	result := r.summarize(retrying, Result{})
 	g.Expect(result.Outcome).To(Equal(Retrying))
-	g.Expect(result.Message).To(HaveSuffix("; connection refused"))
-	g.Expect(result.Failed.Verdict).NotTo(ContainSubstring("connection refused"))
+	g.Expect(result.text()).To(HaveSuffix("; connection refused"))
+	g.Expect(result.Failed.headline()).NotTo(ContainSubstring("connection refused"))
 }
 
 // TestVersionsThatAreAskedFor: charts of other origin may have versions that are none.
@@ -637,7 +638,7 @@ func TestSuspended(t *testing.T) {
 			result := test.r.suspended()
 			g.Expect(result.Outcome).To(Equal(test.outcome))
 			g.Expect(result.Reason).To(Equal(v1alpha2.SuspendedReason))
-			g.Expect(result.Message).To(Equal(test.message))
+			g.Expect(result.text()).To(Equal(test.message))
 		})
 	}
 }

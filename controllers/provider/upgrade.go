@@ -3,7 +3,6 @@ package provider
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -16,7 +15,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/ranges"
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -46,7 +45,7 @@ func (r *run) selectVersion(ctx context.Context) error {
 func (r *run) selectUnless(prevented offers.Prevented) error {
 	seen, err := r.upgrading(prevented)
 	if err != nil {
-		return &preflight.Error{Reason: v1alpha2.InvalidUpgradePolicyReason, Message: err.Error()}
+		return err
 	}
 
 	selected, until := offers.Upgrade(seen)
@@ -121,11 +120,8 @@ func (r *run) triesGivenUp() bool {
 
 // refuseGivenUp ends a change to a version that was given up.
 func (r *run) refuseGivenUp(context.Context) error {
-	return endWith(Result{
-		Outcome: Stalled, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
-		Message: fmt.Sprintf("%s was given up before, and no revision is known to return to; to try it again, "+
-			"run `capstan upgrade apply %s:%[1]s`", r.change.goal.version, v1alpha2.Label(r.provider)),
-	})
+	return problem.Fail(v1alpha2.InstallFailedReason, "%s was given up before, and no revision is known to return to; to "+
+		"try it again, run `capstan upgrade apply %s:%[1]s`", r.change.goal.version, v1alpha2.Label(r.provider))
 }
 
 // noteVersions writes into annotations of the resource what a lost status must not undo: the version that its range was

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,10 +26,13 @@ type trust struct {
 	// known is set if that was found out. Otherwise the condition stays as it is, unless none is set: nothing is
 	// injected, or the Secrets may not be read.
 	known, none bool
-	// problem is what webhooks have instead of the CA, and missing describes which; empty if all have it. reason is that
-	// of the condition, and since is when they were first seen without.
-	problem, missing, reason string
-	since                    time.Time
+	// problem is what webhooks have instead of the CA, and missing describes which; empty if all have it, or if the
+	// problem is what the condition has said before. reason is that of the condition, and since is when they were first
+	// seen without.
+	problem string
+	missing []string
+	reason  string
+	since   time.Time
 	// gates is set if they had it until the newest revision was created: that is not healthy before they have it again.
 	gates bool
 }
@@ -41,8 +43,12 @@ func (t trust) cause() string {
 		return ""
 	}
 
-	return fmt.Sprintf("%s since %s: %s; cert-manager's cainjector injects it, and its log may say why it does not",
-		t.problem, t.since.UTC().Format(time.DateTime+" MST"), t.missing)
+	lack := fmt.Sprintf("%s since %s", t.problem, t.since.UTC().Format(time.DateTime+" MST"))
+	if len(t.missing) > 0 {
+		lack += ": " + clauses(t.missing...)
+	}
+
+	return lack + "; cert-manager's cainjector injects it, and its log may say why it does not"
 }
 
 // findTrust finds out whether the webhooks have the CA of their Certificates, once all other objects are healthy. It
@@ -80,7 +86,8 @@ func (t trust) and(other trust) trust {
 	t.none = t.none && other.none
 	t.known = t.known || other.known
 	t.problem = cmp.Or(t.problem, other.problem)
-	t.missing = clauses(t.missing, other.missing)
+	t.missing = slices.Concat(t.missing, other.missing)
+	slices.Sort(t.missing)
 
 	return t
 }
@@ -90,7 +97,7 @@ func (t trust) and(other trust) trust {
 func (r *run) since(found trust) trust {
 	before := v1alpha2.FindCondition(r.provider.GetConditions(), v1alpha2.WebhooksTrustedCondition)
 	if before.Status == metav1.ConditionFalse && !found.known && !found.none {
-		found.problem, found.missing, _ = strings.Cut(before.Message, ": ")
+		found.problem = before.Message
 	}
 
 	switch {
@@ -205,7 +212,7 @@ func (r *run) compareCAs(secret types.NamespacedName, cas webhooks.CAs, injected
 
 	missing := fmt.Sprintf("that of Secret %s is missing in %s", secret, object.List(names, shownWebhooks))
 
-	return trust{known: true, problem: problem, missing: missing}
+	return trust{known: true, problem: problem, missing: []string{missing}}
 }
 
 // shownWebhooks is how many objects a message names.
@@ -279,7 +286,7 @@ func (r *run) writeTrusted(written *conditions) {
 		written.markTrue(v1alpha2.WebhooksTrustedCondition, v1alpha2.CAInjectedReason,
 			"The webhooks have the CA of their Certificates")
 	default:
-		written.markFalse(v1alpha2.WebhooksTrustedCondition, found.reason, "%s: %s", found.problem, found.missing)
+		written.markFalse(v1alpha2.WebhooksTrustedCondition, found.reason, "%s: %s", found.problem, clauses(found.missing...))
 		written.backdate(v1alpha2.WebhooksTrustedCondition, found.since)
 	}
 }

@@ -18,7 +18,7 @@ func (r *run) writeConditions(ended Summary, status v1alpha2.ProviderStatus, wri
 			"All preflight checks passed")
 	}
 
-	if checked := r.change.crdsChecked; checked != "" {
+	if checked := r.change.crds.checked; checked != "" {
 		written.markTrue(v1alpha2.CRDsSafeCondition, v1alpha2.CRDsCheckedReason, "%s", checked)
 	}
 
@@ -81,9 +81,9 @@ var ofInstalled = []string{
 // writeUpgraded writes how the last upgrade ended.
 func (r *run) writeUpgraded(ended Summary, written *conditions) {
 	switch {
-	case ended.Failed.Verdict != "":
+	case ended.Attempt != 0:
 		written.markFalse(v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason,
-			"%s", ended.Failed.Verdict)
+			"%s", ended.Failed.headline())
 	case r.change.held(), r.installed.awaitsHealth(),
 		r.change.release.State.State == state.InSync && r.installed.Newest.Number == 1:
 		written.remove(v1alpha2.ProviderUpgradedCondition) // it was about an earlier release, or revision
@@ -131,7 +131,7 @@ func (r *run) writeDrifted(written *conditions) (drifted int, events []Event) {
 	switch {
 	case r.installed.unconverted != nil:
 		written.markUnknown(v1alpha2.DriftedCondition, v1alpha2.UnreadableObjectsReason, "%s",
-			object.Text(r.installed.unconverted))
+			r.installed.unconverted.Message)
 
 		return 0, nil
 	case !compared:
@@ -207,7 +207,7 @@ func (r *run) writeInputsUnavailable(written *conditions) {
 	switch problem := r.change.problem; {
 	case problem.Ends():
 		written.markTrue(v1alpha2.InputsUnavailableCondition, problem.Reason,
-			"%s; what is installed stays as it is", problem.Message)
+			"%s; what is installed stays as it is", problem.text())
 	case r.change.begun:
 		written.remove(v1alpha2.InputsUnavailableCondition)
 	}

@@ -34,7 +34,7 @@ func (e *Engine) IsScaled(ctx context.Context, release types.NamespacedName, o o
 // differences with an obstacle. revision is the one that was compared, by a record that confirms it.
 // Result.Applied has the objects that were corrected, even if others could not be.
 //
-// The error is a *LockedError while another action on the release is running, and wraps storage.ErrChanged
+// The error is a *problem.Error while another action on the release is running, and wraps storage.ErrChanged
 // if the revision is no longer the newest one; nothing was done then. Otherwise it is a
 // *cluster.RejectedError, *cluster.UnavailableError or *cluster.ConflictError as from Prepared.Apply.
 func (e *Engine) Correct(
@@ -44,7 +44,7 @@ func (e *Engine) Correct(
 	differences []cluster.Difference,
 ) (Result, error) {
 	if !revision.Confirmed() {
-		return Result{}, &UnconfirmedError{Release: release, Revision: revision.Number}
+		return Result{}, Unconfirmed(release, revision.Number, 0)
 	}
 
 	if err := e.checkNewest(ctx, release, revision); err != nil {
@@ -75,7 +75,7 @@ func (e *Engine) checkNewest(ctx context.Context, release types.NamespacedName, 
 
 	switch {
 	case observed.State == state.Locked:
-		return &LockedError{Message: observed.Message, Until: observed.Until}
+		return locked(observed)
 	case observed.Revision.Number != revision.Number || observed.State == state.Interrupted:
 		return fmt.Errorf("release %s: %w", release, storage.ErrChanged)
 	}

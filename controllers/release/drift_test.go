@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -251,7 +252,7 @@ spec: {policyName: `+policy+`}
 		label("pending-upgrade")
 
 		_, err = engine.Correct(ctx, releaseIn(namespace), confirmed(namespace, 1), differences)
-		locked := expectError[*release.LockedError](err)
+		locked := expectError[*problem.Error](err)
 		Expect(locked.Until).To(BeTemporally(">", time.Now()))
 		label("deployed")
 		Expect(correct(ctx).Applied).To(HaveLen(1))

@@ -142,7 +142,7 @@ type RollbackOptions struct {
 // Rollback applies the objects of an earlier revision, by a new revision. Objects that later
 // revisions have added are deleted, those that they dropped are recreated. It does not touch CRDs
 // and the history. Otherwise it is like Prepare and Prepared.Apply; a revision that does not exist is a
-// *NoRevisionError.
+// *problem.Error.
 func (e *Engine) Rollback(
 	ctx context.Context,
 	release types.NamespacedName,
@@ -159,7 +159,7 @@ func (e *Engine) run(
 	action func(*session) error,
 ) (Result, error) {
 	if observed.State == state.Locked {
-		return Result{}, &LockedError{Message: observed.Message, Until: observed.Until}
+		return Result{}, locked(observed)
 	}
 
 	return e.newSession(ctx, release).run(action)

@@ -60,17 +60,14 @@ func OwnerOf(ctx context.Context, read ReadFunc, history state.History, record *
 	return state.Owner{}, nil
 }
 
-// Unconfirmed returns why a revision is not acted on.
-func Unconfirmed(
-	provider v1alpha2.Provider, key types.NamespacedName, revision state.Revision,
-) *UnconfirmedError {
-	err := &UnconfirmedError{Release: key, Revision: revision.Number}
-
-	if last := state.Last(provider.GetStatus()); last > revision.Number && !revision.Confirmed() {
-		err.Newest = last
+// MissingNewest returns the revision that the resource has installed after the given newest one, and whose record is
+// gone; 0 for none.
+func MissingNewest(provider v1alpha2.Provider, newest state.Revision) int {
+	if last := state.Last(provider.GetStatus()); last > newest.Number && !newest.Confirmed() {
+		return last
 	}
 
-	return err
+	return 0
 }
 
 // MayHaveInstalled reports whether the resource has created a revision of its release, or was about to, by its status.

@@ -65,15 +65,14 @@ func TestIsForeign(t *testing.T) {
 	}
 }
 
-// TestUnconfirmed: a later revision than one that is not known to be the resource's is named.
-func TestUnconfirmed(t *testing.T) {
+// TestMissingNewest: a later revision than one that is not known to be the resource's is named.
+func TestMissingNewest(t *testing.T) {
 	g := NewWithT(t)
 	p := &v1alpha2.InfrastructureProvider{}
 	p.Status.History = []v1alpha2.ReleaseRevision{{Number: 3, Digest: "v1:x"}}
 
-	key := types.NamespacedName{Namespace: "capa-system", Name: "infrastructure-aws"}
-	g.Expect(release.Unconfirmed(p, key, revisionOf(2, 0)).Newest).To(Equal(3))
-	g.Expect(release.Unconfirmed(p, key, revisionOf(4, 0)).Newest).To(BeZero())
+	g.Expect(release.MissingNewest(p, revisionOf(2, 0))).To(Equal(3))
+	g.Expect(release.MissingNewest(p, revisionOf(4, 0))).To(BeZero())
 }
 
 // records are what Helm's storage has of revisions.

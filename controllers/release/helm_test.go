@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -181,7 +182,7 @@ var _ = Describe("Together with the helm programs, the engine", func() {
 		observed := observe(ctx, engine, spec)
 		Expect(observed.Until).To(BeTemporally("~", time.Now().Add(5*time.Minute), time.Minute))
 		_, err := applyObserved(ctx, engine, spec, observed)
-		locked := expectError[*release.LockedError](err)
+		locked := expectError[*problem.Error](err)
 		Expect(locked.Until).To(Equal(observed.Until))
 		Expect(err).To(MatchError(ContainSubstring("helm rollback " + name + " -n " + namespace)))
 

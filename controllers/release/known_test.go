@@ -95,7 +95,7 @@ var _ = Describe("A record", func() {
 
 		options := release.RollbackOptions{Target: known(1, genuine), Reason: "a test"}
 		_, err := rollback(ctx, engine, second.Release, options, observe(ctx, engine, second))
-		Expect(expectError[*release.UnconfirmedError](err)).To(HaveField("Revision", 1))
+		Expect(err).To(MatchError(HavePrefix("revision 1 of Helm release")))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 		Expect(history(ctx, namespace)).To(HaveLen(2))
 	})
@@ -109,7 +109,7 @@ var _ = Describe("A record", func() {
 		observed := observe(ctx, engine, first)
 		observed.Revision.Digest = genuine.Digest
 		_, err := applyObserved(ctx, engine, specOf(namespace, "2.0.0", configMap("config", "second")), observed)
-		expectError[*release.UnconfirmedError](err)
+		Expect(err).To(MatchError(ContainSubstring("is not known to be this resource's")))
 
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 	})
@@ -152,10 +152,10 @@ var _ = Describe("A record", func() {
 
 		options := release.RollbackOptions{Target: known(1, &release.Record{}), Reason: "a test"}
 		_, err := rollback(ctx, engine, second.Release, options, observe(ctx, engine, second))
-		expectError[*release.UnconfirmedError](err)
+		Expect(err).To(MatchError(ContainSubstring("is not known to be this resource's")))
 
 		_, err = engine.Correct(ctx, second.Release, known(2, &release.Record{}), nil)
-		expectError[*release.UnconfirmedError](err)
+		Expect(err).To(MatchError(ContainSubstring("is not known to be this resource's")))
 
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 		Expect(history(ctx, namespace)).To(HaveLen(2))

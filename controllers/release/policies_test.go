@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
@@ -76,7 +76,7 @@ var _ = Describe("The policy of an object", func() {
 	It("must be known", func(ctx SpecContext) {
 		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", configMap("good", ""),
 			annotated(configMap("config", ""), "update-policy", "Sometimes")))
-		Expect(expectError[*object.AnnotationError](err)).To(MatchError(ContainSubstring(
+		Expect(expectError[*problem.Error](err)).To(MatchError(ContainSubstring(
 			"the annotation capstan.dev/update-policy of ConfigMap config must be one of Once, Always")))
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})

@@ -44,14 +44,14 @@ type PrepareOptions struct {
 // Prepare prepares an install or upgrade of a release, and changes nothing. It renders the chart, reads
 // the objects, and asks the API server, by dry runs, whether it would accept what changes.
 //
-// The error is, or wraps, one of these: storage.ErrChanged, *LockedError, *RenderError, *object.AnnotationError,
+// The error is, or wraps, one of these: storage.ErrChanged, *problem.Error,
 // *cluster.UnknownKindError, *cluster.ConflictError, *cluster.DryRunError, *cluster.UnavailableError if the API server
 // could not be asked, or *storage.Error if the record would be too large.
 func (e *Engine) Prepare(
 	ctx context.Context, spec Spec, observed state.Observed, options PrepareOptions,
 ) (*Prepared, error) {
 	if observed.State == state.Locked {
-		return nil, &LockedError{Message: observed.Message, Until: observed.Until}
+		return nil, locked(observed)
 	}
 
 	p := &Prepared{session: e.newSession(ctx, spec.Release), spec: spec, observed: observed}
@@ -146,7 +146,7 @@ func (p *Prepared) SetAdoptedVersion(version string) { p.session.store.SetAdopte
 // requests is limited instead. It must be called only once.
 //
 // The error is nil only if the result is stored. Otherwise it is, or wraps, one of these:
-//   - storage.ErrChanged, *LockedError, *cluster.UnknownKindError, *cluster.ConflictError: nothing was done
+//   - storage.ErrChanged, *problem.Error, *cluster.UnknownKindError, *cluster.ConflictError: nothing was done
 //   - *cluster.RejectedError, *cluster.UnavailableError, *cluster.RemoveError: there is a new revision, which
 //     failed; after a *cluster.UnavailableError, the next Apply of the same writes that revision again
 //   - *storage.Error: the Secret of a revision could not be written

@@ -13,6 +13,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -88,7 +89,7 @@ var _ = Describe("A release with problems", func() {
 		)})
 		values := map[string]any{"variables": map[string]any{"TOKEN": "hunter2"}}
 		_, err := apply(ctx, engine, newSpec(namespace, c, values))
-		expectError[*release.RenderError](err)
+		expectError[*problem.Error](err)
 		Expect(err).To(MatchError(And(
 			ContainSubstring("the values do not match its schema: at '/variables': missing property 'REGION'"),
 			ContainSubstring("does not match pattern"),
@@ -101,7 +102,7 @@ var _ = Describe("A release with problems", func() {
 			"not: an object",
 		} {
 			_, err = apply(ctx, engine, newSpec(namespace, chartOf("1.0.0", template), values))
-			expectError[*release.RenderError](err)
+			expectError[*problem.Error](err)
 			Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
 		}
 

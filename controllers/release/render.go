@@ -8,17 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/render"
 	"github.com/capstan-project/capstan/controllers/manifest"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // Render returns the record that Prepared.Apply would create, as far as it depends on the chart. It applies
 // and stores nothing, and accepts kinds that the API server does not know yet. The error is a
-// *RenderError.
+// *problem.Error.
 func (e *Engine) Render(spec Spec) (*Record, error) {
 	rel, objects, err := spec.render(helm.ReleaseOptions{Revision: 1, IsUpgrade: true})
 	if err != nil {
@@ -44,7 +46,7 @@ func (e *Engine) PreviewAdoption(
 }
 
 // render returns a revision as it is recorded, without its times and its status, and the objects of its manifest. The
-// error is a *RenderError.
+// error is a *problem.Error.
 func (s Spec) render(options helm.ReleaseOptions) (*helm.Release, []*unstructured.Unstructured, error) {
 	options.Name = s.Release.Name
 	options.Namespace = s.Release.Namespace
@@ -81,7 +83,8 @@ func (s Spec) render(options helm.ReleaseOptions) (*helm.Release, []*unstructure
 	}, objects, nil
 }
 
-// postRender returns the objects of a rendered manifest as the post-renderer changes them. The error is a *RenderError.
+// postRender returns the objects of a rendered manifest as the post-renderer changes them. The error is a
+// *problem.Error.
 func (s Spec) postRender(rendered string) ([]*unstructured.Unstructured, error) {
 	objects, err := manifest.Decode(rendered)
 	if err == nil && s.PostRenderer != nil {
@@ -97,7 +100,12 @@ func (s Spec) postRender(rendered string) ([]*unstructured.Unstructured, error) 
 
 // renderError returns why the chart cannot be rendered, without values.
 func (s Spec) renderError(err error) error {
-	return &RenderError{Chart: s.chartName(), Reason: redact(schemaErrors(err.Error()), s.Values), cause: err}
+	failed := problem.Fail(v1alpha2.InstallFailedReason,
+		"chart %s cannot be rendered: %s; correct the variables, or the version",
+		s.chartName(), redact(schemaErrors(err.Error()), s.Values))
+	failed.Cause = err // its text may quote values
+
+	return failed
 }
 
 // recordPatchedCRDs writes which CRDs are patched into the annotations of a chart to store: `helm get metadata`

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -122,7 +123,7 @@ var _ = Describe("A rollback", func() {
 		spec := specOf(namespace, "1.0.0", configMap("config", "1"))
 		mustApply(ctx, engine, spec)
 		_, err := rollBack(ctx, spec, 7)
-		expectError[*release.NoRevisionError](err)
+		expectError[*problem.Error](err)
 		Expect(err).To(MatchError(ContainSubstring("no revision 7 to roll back to; its history has 1")))
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed"}))
 	})

@@ -100,7 +100,7 @@ func (s *session) checkDigest(known state.Revision) error {
 		return err
 	}
 
-	return &UnconfirmedError{Release: s.release, Revision: known.Number}
+	return Unconfirmed(s.release, known.Number, 0)
 }
 
 // find returns the record of a revision, which must be readable.
@@ -130,11 +130,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	}
 
 	if target == nil {
-		return &NoRevisionError{
-			Release:  s.release.String(),
-			Revision: number,
-			Present:  s.store.Numbers(),
-		}
+		return noRevision(s.release, number, s.store.Numbers())
 	}
 
 	if err := s.checkDigest(options.Target); err != nil {

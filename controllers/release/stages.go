@@ -40,7 +40,7 @@ func (e *Engine) Advance(
 	ctx context.Context, release types.NamespacedName, revision state.Revision, options AdvanceOptions,
 ) (Result, error) {
 	if !revision.Confirmed() {
-		return Result{}, &UnconfirmedError{Release: release, Revision: revision.Number}
+		return Result{}, Unconfirmed(release, revision.Number, 0)
 	}
 
 	last := revision.Wave

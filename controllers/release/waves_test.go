@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
@@ -255,7 +255,7 @@ spec:
 	It("are refused without changes if an order is invalid", func(ctx SpecContext) {
 		namespace, engine := newNamespace(ctx), newEngine("one")
 		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", ordered(32768, configMap("a", "")), configMap("b", "")))
-		Expect(expectError[*object.AnnotationError](err)).To(MatchError(
+		Expect(expectError[*problem.Error](err)).To(MatchError(
 			ContainSubstring("the annotation capstan.dev/apply-order of ConfigMap a must be an integer")))
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 		Expect(engine.Observe(ctx, releaseIn(namespace))).To(HaveField("Revisions", BeEmpty()))

@@ -39,10 +39,10 @@ func (r *Removal) DeleteCRDs(ctx context.Context) error {
 	}
 
 	if !found.Unused() {
-		return &BlockedError{Message: fmt.Sprintf(
+		return blocked(
 			"the provider is uninstalled, but its CustomResourceDefinitions are not deleted: %s; "+
 				"delete them first, or remove the annotation %s to keep the CustomResourceDefinitions",
-			found.Message(), v1alpha2.DeleteCRDsAnnotation)}
+			found.Message(), v1alpha2.DeleteCRDsAnnotation)
 	}
 
 	gvr := apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
@@ -100,17 +100,17 @@ func waitForCRDs(definitions []apiextensionsv1.CustomResourceDefinition) error {
 		for _, c := range d.Status.Conditions {
 			terminating := c.Type == apiextensionsv1.Terminating && c.Status == apiextensionsv1.ConditionTrue
 			if terminating && c.Reason == "InstanceDeletionFailed" {
-				return &BlockedError{Message: fmt.Sprintf(
-					"%s; %s is held by its objects: %s; remove their finalizers", waiting, d.Name, c.Message)}
+				return blocked(
+					"%s; %s is held by its objects: %s; remove their finalizers", waiting, d.Name, c.Message)
 			}
 		}
 
 		if others := crds.OtherFinalizers(&d); len(others) > 0 {
-			return &BlockedError{Message: fmt.Sprintf(
+			return blocked(
 				"%s; %s is held by its finalizers %s, which their owner must remove",
-				waiting, d.Name, strings.Join(others, ", "))}
+				waiting, d.Name, strings.Join(others, ", "))
 		}
 	}
 
-	return &BlockedError{Waiting: true, Message: waiting}
+	return awaiting("%s", waiting)
 }

@@ -68,10 +68,10 @@ func (r *Removal) otherReleases(ctx context.Context, neighbors []v1alpha2.Provid
 }
 
 func (r *Removal) namespaceUsed(by string) error {
-	return &BlockedError{Message: fmt.Sprintf(
+	return blocked(
 		"namespace %s is not deleted because it contains other things: %s; remove them first, "+
 			"or remove the annotation %s to keep the namespace",
-		r.Provider.GetNamespace(), by, v1alpha2.DeleteNamespaceAnnotation)}
+		r.Provider.GetNamespace(), by, v1alpha2.DeleteNamespaceAnnotation)
 }
 
 // DeleteNamespace deletes the resource's namespace. Of several resources
@@ -91,10 +91,7 @@ func (r *Removal) DeleteNamespace(ctx context.Context) error {
 	}
 
 	if len(neighbors) > 0 {
-		return &BlockedError{
-			Waiting: true,
-			Message: "the namespace is deleted as soon as these are gone: " + namesOf(neighbors),
-		}
+		return awaiting("the namespace is deleted as soon as these are gone: %s", namesOf(neighbors))
 	}
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -95,7 +95,7 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 	// An uninstall that was interrupted may be this resource's.
 	observed := r.Target.Releases.Determine(look.History, "")
 	if observed.State == state.Locked && newest.Status.Pending() {
-		return &BlockedError{Waiting: true, Message: observed.Message}
+		return awaiting("%s", observed.Message)
 	}
 
 	// What cannot be read is not known to be the resource's.
@@ -203,11 +203,16 @@ func (r *Removal) search(ctx context.Context) error {
 		r.more, r.Unlisted = unlisted.More, unlisted
 		return nil
 	case needsManager:
-		return &BlockedError{Message: fmt.Sprintf("%s; or set the annotation %s: \"true\" to leave such objects behind",
-			unlisted, v1alpha2.DeleteInUseAnnotation)}
+		return blocked(
+			"%s; or set the annotation %s: \"true\" to leave such objects behind",
+			unlisted, v1alpha2.DeleteInUseAnnotation)
 	}
 
-	return &BlockedError{Message: unlisted.Error(), Waiting: !unlisted.Lasting()}
+	if unlisted.Lasting() {
+		return blocked("%s", unlisted)
+	}
+
+	return awaiting("%s", unlisted)
 }
 
 // checkRemains forgets objects that are deleted with their namespace, and those of a release without records if none of

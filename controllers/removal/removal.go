@@ -18,20 +18,24 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
-// BlockedError reports what keeps a provider from being removed, and what to do about it.
-type BlockedError struct {
-	Message string
-	// Waiting is set if the removal continues without a user's help.
-	Waiting bool
+// blocked returns what keeps a provider from being removed until a user does something about it.
+func blocked(format string, args ...any) error {
+	return &problem.Error{Reason: v1alpha2.DeletionBlockedReason, Message: fmt.Sprintf(format, args...)}
 }
 
-func (e *BlockedError) Error() string { return e.Message }
+// awaiting returns what the removal waits for, which ends without a user's help.
+func awaiting(format string, args ...any) error {
+	return &problem.Error{
+		Reason: v1alpha2.DeletingReason, Outcome: problem.Waiting, Message: fmt.Sprintf(format, args...),
+	}
+}
 
 // Found is what is installed.
 type Found struct {
@@ -50,7 +54,7 @@ type Found struct {
 }
 
 // Removal is one attempt to remove a provider. It may be repeated until it succeeds. The errors of its steps are
-// *BlockedError, after Explain, if the removal has to wait.
+// *problem.Error, after Explain, if the removal has to wait.
 type Removal struct {
 	// Cache reads provider resources.
 	Cache client.Reader
@@ -92,24 +96,24 @@ type Removal struct {
 // objects which do not go away.
 func (r *Removal) Explain(err error) error {
 	if remaining := new(cluster.RemainingError); errors.As(err, &remaining) {
-		return &BlockedError{Waiting: true, Message: fmt.Sprintf(
+		return awaiting(
 			"%s; the provider's manager removes them, so the rest of the release stays until then; if it cannot, "+
 				"remove the finalizers, or set the annotation %s: \"true\" to leave such objects behind",
-			remaining, v1alpha2.DeleteInUseAnnotation)}
+			remaining, v1alpha2.DeleteInUseAnnotation)
 	}
 
-	if !apierrors.IsForbidden(err) || errors.As(err, new(*BlockedError)) {
+	if !apierrors.IsForbidden(err) {
 		return err
 	}
 
 	reason := strings.TrimSuffix(err.Error(), object.Fix(err))
 	if object.IsDenied(err) {
-		return &BlockedError{Message: reason + object.Fix(err)}
+		return blocked("%s%s", reason, object.Fix(err))
 	}
 
-	return &BlockedError{Message: fmt.Sprintf(
+	return blocked(
 		"%s; grant that permission, or remove the finalizer %s from this resource, which leaves release %s behind",
-		reason, v1alpha2.Finalizer, r.release)}
+		reason, v1alpha2.Finalizer, r.release)
 }
 
 // CheckOthers keeps core until all other providers are uninstalled: without core, none of them works or
@@ -126,13 +130,10 @@ func (r *Removal) CheckOthers(ctx context.Context) error {
 
 	stay := func(p v1alpha2.Provider) bool { return p.GetDeletionTimestamp().IsZero() }
 	if !slices.ContainsFunc(others, stay) {
-		return &BlockedError{
-			Waiting: true,
-			Message: "core is removed last, after " + r.visibleNames(ctx, others),
-		}
+		return awaiting("core is removed last, after %s", r.visibleNames(ctx, others))
 	}
 
-	return &BlockedError{Message: "core is removed last; delete first: " + r.visibleNames(ctx, others)}
+	return blocked("core is removed last; delete first: %s", r.visibleNames(ctx, others))
 }
 
 // CheckUse keeps the provider while there are objects that need it.
@@ -144,9 +145,9 @@ func (r *Removal) CheckUse(ctx context.Context) error {
 		return err
 	}
 
-	return &BlockedError{Message: fmt.Sprintf(
+	return blocked(
 		"%s; delete them first, or set the annotation %s: \"true\" to leave them behind unmanaged",
-		found.Message(), v1alpha2.DeleteInUseAnnotation)}
+		found.Message(), v1alpha2.DeleteInUseAnnotation)
 }
 
 // usage finds objects of providers' kinds that are not part of the release. It lists them as the
@@ -177,8 +178,8 @@ func (r *Removal) Uninstall(ctx context.Context) error {
 	}
 
 	if r.more {
-		return &BlockedError{Waiting: true, Message: fmt.Sprintf(
-			"%d objects of release %s are deleted; there are more, which are searched for next", len(r.own), r.release)}
+		return awaiting(
+			"%d objects of release %s are deleted; there are more, which are searched for next", len(r.own), r.release)
 	}
 
 	ctrl.LoggerFrom(ctx).Info("Uninstalled the release", "release", r.release.Name)

@@ -81,19 +81,19 @@ func TestCheckOthers(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		other v1alpha2.Provider
-		want  *BlockedError
+		want  error
 	}{
 		"with an installed provider": {
 			other: provider(infrastructure, "tenant", "aws", true),
-			want:  &BlockedError{Message: "core is removed last; delete first: InfrastructureProvider tenant/aws"},
+			want:  blocked("core is removed last; delete first: InfrastructureProvider tenant/aws"),
 		},
 		"with an installed provider that is being deleted": {
 			other: deleted,
-			want:  &BlockedError{Message: "core is removed last, after InfrastructureProvider tenant/aws", Waiting: true},
+			want:  awaiting("core is removed last, after InfrastructureProvider tenant/aws"),
 		},
 		"with one that may be installed, whose status was lost": {
 			other: lost,
-			want:  &BlockedError{Message: "core is removed last; delete first: InfrastructureProvider tenant/aws"},
+			want:  blocked("core is removed last; delete first: InfrastructureProvider tenant/aws"),
 		},
 		"with a provider of another cluster": {other: remote},
 		"with one that is not installed":     {other: provider(infrastructure, "tenant", "aws", false)},
@@ -162,19 +162,18 @@ func TestExplain(t *testing.T) {
 		fmt.Errorf("list the history: %w", forbidden),
 		fmt.Errorf("list the history: %w; lift the policy that forbids it", forbidden),
 	} {
-		g.Expect(r.Explain(err)).To(Equal(&BlockedError{Message: "list the history: " + forbidden.Error() +
-			"; grant that permission, or remove the finalizer capstan.dev/provider from this resource, " +
-			"which leaves release tenant/infrastructure-aws behind"}))
+		g.Expect(r.Explain(err)).To(Equal(blocked("list the history: %s; grant that permission, or remove the finalizer "+
+			"capstan.dev/provider from this resource, which leaves release tenant/infrastructure-aws behind", forbidden)))
 	}
 
 	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, "x", errors.New(
 		"ValidatingAdmissionPolicy 'keep' with binding 'keep' denied request: it must stay"))
-	g.Expect(r.Explain(denied)).To(Equal(&BlockedError{
-		Message: denied.Error() + "; change the policy or webhook that denies it, or what it checks"}))
+	g.Expect(r.Explain(denied)).To(Equal(
+		blocked("%s; change the policy or webhook that denies it, or what it checks", denied)))
 
 	other := errors.New("connection refused")
 	g.Expect(r.Explain(other)).To(BeIdenticalTo(other))
 
-	blocked := &BlockedError{Message: "core is removed last"}
-	g.Expect(r.Explain(blocked)).To(BeIdenticalTo(blocked))
+	last := blocked("core is removed last")
+	g.Expect(r.Explain(last)).To(BeIdenticalTo(last))
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // perNamespace is how many workers wait for servers that the resources of one namespace name.
@@ -33,25 +34,23 @@ func OfKinds(workers int) map[v1alpha2.ProviderType]*Seats {
 	return kinds
 }
 
-// BusyError reports that a server is not asked yet, since too many others have not answered.
-type BusyError struct {
-	// Asked is how many servers are asked. Namespace is that of the resources that name them; empty for any.
-	Asked     int
-	Namespace string
-}
-
-func (e *BusyError) Error() string {
-	if e.Namespace == "" {
-		return fmt.Sprintf("the operator asks %d other servers that resources of this kind name, and none has answered yet",
-			e.Asked)
+// busy returns the problem of a server that is not asked yet, since as many others have not answered: those that
+// resources in a namespace name, or any if that is empty. It is asked for later, whatever it is for.
+func busy(asked int, namespace string) error {
+	of := ""
+	if namespace != "" {
+		of = " in namespace " + namespace
 	}
 
-	return fmt.Sprintf("the operator asks %d other servers that resources of this kind in namespace %s name, and none "+
-		"has answered yet", e.Asked, e.Namespace)
+	return &problem.Error{
+		Reason: v1alpha2.ProgressingReason, Outcome: problem.Retrying,
+		Message: fmt.Sprintf("the operator asks %d other servers that resources of this kind%s name, and none has "+
+			"answered yet", asked, of),
+	}
 }
 
 // Take takes a seat for a resource in a namespace, until done is called. It does not wait: if there is none, it returns
-// a *BusyError.
+// a *problem.Error.
 func (s *Seats) Take(namespace string) (done func(), err error) {
 	if s == nil {
 		return func() {}, nil
@@ -61,7 +60,7 @@ func (s *Seats) Take(namespace string) (done func(), err error) {
 	defer s.mu.Unlock()
 
 	if asked := s.taken[namespace]; asked >= min(perNamespace, s.all) {
-		return nil, &BusyError{Asked: asked, Namespace: namespace}
+		return nil, busy(asked, namespace)
 	}
 
 	asked := 0
@@ -70,7 +69,7 @@ func (s *Seats) Take(namespace string) (done func(), err error) {
 	}
 
 	if asked >= s.all {
-		return nil, &BusyError{Asked: asked}
+		return nil, busy(asked, "")
 	}
 
 	s.taken[namespace]++

@@ -39,7 +39,7 @@ func TestTake(t *testing.T) {
 	take("d", 1)
 
 	_, err = s.Take("a")
-	g.Expect(err).To(HaveField("Namespace", BeEmpty()))
+	g.Expect(err).To(MatchError(ContainSubstring("resources of this kind name, ")), "it is not its namespace")
 
 	for _, done := range ends {
 		done()

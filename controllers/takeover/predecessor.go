@@ -17,6 +17,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/paging"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // The predecessor is cluster-api-operator, whose resources Capstan takes over. Two operators must not manage the same
@@ -67,21 +68,19 @@ func Hold(provider v1alpha2.Provider) string {
 		PredecessorFinalizer, v1alpha2.ClusterctlProviderLabel, v1alpha2.Label(provider))
 }
 
-// RunningError reports that cluster-api-operator manages the same resources at the same time.
-type RunningError struct {
-	// Pod in which it runs.
-	Pod types.NamespacedName
-	// Until is when to look again: its pods are not watched.
-	Until time.Time
+// Running returns the problem of cluster-api-operator managing the same resources at the same time, in a pod. Its pods
+// are not watched, so they are looked for again.
+func Running(pod types.NamespacedName, until time.Time) error {
+	found := problem.Await(v1alpha2.OtherOperatorRunningReason,
+		"cluster-api-operator also manages this resource, in pod %s, so Capstan changes nothing; to hand the resource "+
+			"over, stop it: kubectl scale deployment --namespace %s --selector %s --replicas=0%s",
+		pod, pod.Namespace, PredecessorSelector, v1alpha2.InstallBesideHint(pod.Namespace))
+	found.Until = until
+
+	return found
 }
 
-func (e *RunningError) Error() string {
-	return fmt.Sprintf("cluster-api-operator also manages this resource, in pod %s, so Capstan changes nothing; to hand "+
-		"the resource over, stop it: kubectl scale deployment --namespace %s --selector %s --replicas=0%s",
-		e.Pod, e.Pod.Namespace, PredecessorSelector, v1alpha2.InstallBesideHint(e.Pod.Namespace))
-}
-
-// CheckStopped returns a *RunningError if cluster-api-operator runs and manages a resource. Pods that must not be read
+// CheckStopped returns a *problem.Error if cluster-api-operator runs and manages a resource. Pods that must not be read
 // do not count, nor do those that the resource says are something else: their labels prove nothing.
 func CheckStopped(ctx context.Context, reader client.Reader, resource v1alpha2.Provider) error {
 	list := func(ctx context.Context, options metav1.ListOptions) (*corev1.PodList, error) {
@@ -108,7 +107,7 @@ func CheckStopped(ctx context.Context, reader client.Reader, resource v1alpha2.P
 			}
 
 			if runs(pod) && manages(pod, resource.GetNamespace()) {
-				return &RunningError{Pod: client.ObjectKeyFromObject(pod), Until: time.Now().Add(interval)}
+				return Running(client.ObjectKeyFromObject(pod), time.Now().Add(interval))
 			}
 		}
 
@@ -151,28 +150,28 @@ func manages(pod *corev1.Pod, namespace string) bool {
 // webhookPath is in the addresses of cluster-api-operator's webhooks for provider resources.
 const webhookPath = "-operator-cluster-x-k8s-io-"
 
-// RefusedError reports that the API server refuses to change a provider resource.
-type RefusedError struct{ err error }
-
-func (e *RefusedError) Error() string {
-	message := "the API server refuses to change this resource: " + e.err.Error()
-	if apierrors.IsInternalError(e.err) && strings.Contains(e.err.Error(), webhookPath) {
-		message += "; if cluster-api-operator no longer runs, delete its webhooks: kubectl delete " +
-			"validatingwebhookconfigurations,mutatingwebhookconfigurations --selector " + PredecessorSelector
-	}
-
-	return message
-}
-
-func (e *RefusedError) Unwrap() error { return e.err }
-
-// Refused returns the error of a change of a provider resource as a *RefusedError if admission control refuses it,
+// Refused returns the error of a change of a provider resource as a *problem.Error if admission control refuses it,
 // such as a webhook that cluster-api-operator has left behind. Other errors it returns as they are.
 func Refused(err error) error {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) &&
 		(apierrors.IsInternalError(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
-		return &RefusedError{err: err}
+		return refused(err)
 	}
 
 	return err
+}
+
+// refused returns the problem of a provider resource that the API server refuses to change.
+func refused(err error) error {
+	hint := ""
+	if apierrors.IsInternalError(err) && strings.Contains(err.Error(), webhookPath) {
+		hint = "; if cluster-api-operator no longer runs, delete its webhooks: kubectl delete " +
+			"validatingwebhookconfigurations,mutatingwebhookconfigurations --selector " + PredecessorSelector
+	}
+
+	found := problem.Refuse(v1alpha2.ChangeRefusedReason,
+		"the API server refuses to change this resource: %v%s", err, hint)
+	found.Cause, found.Alone = err, true
+
+	return found
 }

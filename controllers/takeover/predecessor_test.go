@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // manager returns the pod of a manager with a command line.
@@ -113,8 +114,7 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			err := Refused(c.err)
-			refused := new(RefusedError)
-			g.Expect(errors.As(err, &refused)).To(Equal(c.refused))
+			g.Expect(problem.Is(err, v1alpha2.ChangeRefusedReason)).To(Equal(c.refused))
 
 			if !c.refused {
 				g.Expect(err == nil).To(Equal(c.err == nil))

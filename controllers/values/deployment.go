@@ -115,13 +115,13 @@ func (s *Schema) customizations(spec *v1alpha2.ProviderSpec) ([]customization, e
 		field := fmt.Sprintf("spec.additionalDeployments[%s]", name)
 
 		if _, exists := s.published[name]; !exists {
-			return nil, &CustomizationError{Field: field, Reason: fmt.Sprintf(
-				"there is no such Deployment in %s; it has %s", s.Label, list(slices.Sorted(maps.Keys(s.published))))}
+			return nil, misfit(field,
+				"there is no such Deployment in %s; it has %s", s.Label, list(slices.Sorted(maps.Keys(s.published))))
 		}
 
 		if name == manager {
-			return nil, &CustomizationError{Field: field, Reason: "this is the Deployment of the provider's manager, which " +
-				"spec.manager and spec.deployment change; use one of the two ways"}
+			return nil, misfit(field, "this is the Deployment of the provider's manager, which spec.manager and "+
+				"spec.deployment change; use one of the two ways")
 		}
 
 		all = append(all, customization{
@@ -181,11 +181,8 @@ func (s *Schema) setDeployment(d *deployment, c customization) ([]string, error)
 
 	for _, spec := range c.deployment.Containers {
 		if !slices.Contains(s.published[c.name].Containers, spec.Name) {
-			return nil, &CustomizationError{
-				Field: c.field + "deployment.containers",
-				Reason: fmt.Sprintf(
-					"Deployment %s has no container %q; it has %s", c.name, spec.Name, list(s.published[c.name].Containers)),
-			}
+			return nil, misfit(c.field+"deployment.containers",
+				"Deployment %s has no container %q; it has %s", c.name, spec.Name, list(s.published[c.name].Containers))
 		}
 
 		if err := d.container(spec.Name).merge(spec); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/limit"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // ImagesVariable is the provider's variable with clusterctl's image overrides.
@@ -20,21 +21,12 @@ const ImagesVariable = "images"
 // of all images.
 const allImages = "all"
 
-// ImagesError reports that image overrides cannot be used.
-type ImagesError struct {
-	// Source is where the overrides come from, e.g. "the provider's Secret".
-	Source string
-	Err    error
-}
-
-func (e *ImagesError) Error() string {
-	return fmt.Sprintf(
+// unusable returns the problem of image overrides, and where they come from, e.g. the provider's Secret.
+func unusable(where string, err error) error {
+	return problem.Fail(v1alpha2.ComponentsImageOverrideErrorReason,
 		"key %q of %s cannot be read: %v; correct clusterctl's image overrides in it, e.g. "+
-			"{all: {repository: registry.example.com/mirror}}",
-		ImagesVariable, e.Source, e.Err)
+			"{all: {repository: registry.example.com/mirror}}", ImagesVariable, where, err)
 }
-
-func (e *ImagesError) Unwrap() error { return e.Err }
 
 // imageOverrides are clusterctl's image overrides. The key is "all", a provider's label, or
 // <label>/<image>.
@@ -70,12 +62,12 @@ var errNoOverrides = errors.New("each key needs a map of repository, name and ta
 func (s *Schema) images(in Input) (map[string]any, error) {
 	operators, err := parseImageOverrides(in.ImageOverrides)
 	if err != nil {
-		return nil, &ImagesError{Source: "the operator's configuration", Err: err}
+		return nil, unusable("the operator's configuration", err)
 	}
 
 	providers, err := parseImageOverrides(in.Variables[ImagesVariable])
 	if err != nil {
-		return nil, &ImagesError{Source: "the provider's Secret", Err: err}
+		return nil, unusable("the provider's Secret", err)
 	}
 
 	merged := imageOverrides{}

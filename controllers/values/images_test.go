@@ -128,8 +128,7 @@ func TestImagesError(t *testing.T) {
 				in.Spec = &v1alpha2.ProviderSpec{}
 				_, _, err := customized(t, chart, in)
 
-				var refused *values.ImagesError
-				g.Expect(err).To(BeAssignableToTypeOf(refused))
+				g.Expect(err).To(HaveField("Reason", v1alpha2.ComponentsImageOverrideErrorReason))
 				g.Expect(err).To(MatchError(HavePrefix(`key "images" of ` + source + ` cannot be read: ` + c.reason)))
 				g.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
 			}

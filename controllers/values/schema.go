@@ -9,6 +9,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // managerContainer is the provider contract's name of the container with the controller manager.
@@ -44,16 +45,11 @@ func ReadSchema(c *chart.Chart) (*Schema, error) {
 	return s, err
 }
 
-// CustomizationError reports that spec.manager, spec.deployment or spec.additionalDeployments do
-// not fit the chart. Only another spec or another version can solve it.
-type CustomizationError struct {
-	// Field of the resource, e.g. "spec.deployment.containers".
-	Field string
-	// Reason is what does not fit, and what would.
-	Reason string
+// misfit returns the problem of a field, e.g. spec.deployment.containers, that does not fit the chart, and what would.
+// Only another spec or another version can solve it.
+func misfit(field, format string, args ...any) error {
+	return problem.Fail(v1alpha2.ComponentsCustomizationErrorReason, "%s: %s", field, fmt.Sprintf(format, args...))
 }
-
-func (e *CustomizationError) Error() string { return e.Field + ": " + e.Reason }
 
 // managerDeployment returns the name of the Deployment of the provider's controller manager. A
 // provider's only Deployment is the manager's, regardless of its containers. Of several, it is the
@@ -87,10 +83,7 @@ func (s *Schema) managerDeployment(additional map[string]v1alpha2.AdditionalDepl
 		return candidates[0], nil
 	}
 
-	return "", &CustomizationError{
-		Field:  "spec.manager and spec.deployment",
-		Reason: s.ambiguity(all, candidates),
-	}
+	return "", misfit("spec.manager and spec.deployment", "%s", s.ambiguity(all, candidates))
 }
 
 // ambiguity describes why none of all Deployments is the manager's: there is not exactly one
@@ -123,12 +116,9 @@ func (s *Schema) managerContainerOf(deployment, field string) (string, error) {
 		return containers[0], nil
 	}
 
-	return "", &CustomizationError{
-		Field: field,
-		Reason: fmt.Sprintf(
-			"Deployment %s has no container %q to set flags of; it has %s; set args of a container in %s instead",
-			deployment, managerContainer, list(containers), strings.TrimSuffix(field, "manager")+"deployment"),
-	}
+	return "", misfit(field,
+		"Deployment %s has no container %q to set flags of; it has %s; set args of a container in %s instead",
+		deployment, managerContainer, list(containers), strings.TrimSuffix(field, "manager")+"deployment")
 }
 
 // list joins names for a message.

@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -108,8 +109,7 @@ func TestManagerDeployment(t *testing.T) {
 			got, _, err := customized(t, built, values.Input{Spec: specOf(t, spec)})
 
 			if c.refused != "" {
-				var refused *values.CustomizationError
-				g.Expect(err).To(BeAssignableToTypeOf(refused))
+				g.Expect(err).To(HaveField("Reason", v1alpha2.ComponentsCustomizationErrorReason))
 				g.Expect(err).To(MatchError(ContainSubstring(c.refused)))
 
 				return

@@ -14,7 +14,7 @@ import (
 )
 
 // Variables returns the provider's variables: spec.variables, overridden by the keys of the Secret
-// that the spec names. The error is a *access.SecretNotFoundError if that Secret does not exist.
+// that the spec names. The error is a *problem.Error if that Secret does not exist.
 func Variables(ctx context.Context, apiReader client.Reader, provider v1alpha2.Provider) (map[string]string, error) {
 	variables := map[string]string{}
 	maps.Copy(variables, provider.GetSpec().Variables)
@@ -77,7 +77,7 @@ func (w Warnings) All() []string {
 }
 
 // Values returns the values of the chart, and warnings about parts of the spec.
-// The error is a *CustomizationError or an *ImagesError if the input is at fault. The same input
+// The error is a *problem.Error if the input is at fault. The same input
 // always gives the same values: nothing is read from the cluster.
 func (s *Schema) Values(in Input) (values map[string]any, warnings Warnings, err error) {
 	variables := map[string]any{}

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -56,8 +55,7 @@ func TestVariables(t *testing.T) {
 			got, err := values.Variables(t.Context(), reader, provider)
 
 			if c.refused != "" {
-				var notFound *access.SecretNotFoundError
-				g.Expect(err).To(And(BeAssignableToTypeOf(notFound), MatchError(c.refused)))
+				g.Expect(err).To(And(HaveField("Reason", v1alpha2.SecretNotFoundReason), MatchError(c.refused)))
 
 				return
 			}

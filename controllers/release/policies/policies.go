@@ -5,7 +5,6 @@ package policies
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // values are the values of each annotation, from that which allows the least to that which allows the most, and the one
@@ -40,7 +40,7 @@ var values = []struct {
 	}, string(v1alpha2.MissingNamespaceRefuse)},
 }
 
-// Check returns an *object.AnnotationError if a policy of one of the objects is unknown.
+// Check returns a *problem.Error if a policy of one of the objects is unknown.
 func Check(objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
 		annotations := o.GetAnnotations()
@@ -48,8 +48,8 @@ func Check(objects []*unstructured.Unstructured) error {
 		for _, known := range values {
 			value, annotated := annotations[known.annotation]
 			if annotated && !slices.Contains(known.allowed, value) {
-				return &object.AnnotationError{Reason: fmt.Sprintf("the annotation %s of %s must be one of %s",
-					known.annotation, object.KeyOf(o), strings.Join(known.allowed, ", "))}
+				return problem.Fail(v1alpha2.InstallFailedReason, "the annotation %s of %s must be one of %s",
+					known.annotation, object.KeyOf(o), strings.Join(known.allowed, ", "))
 			}
 		}
 	}

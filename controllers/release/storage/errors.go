@@ -7,7 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // ErrChanged means that a release has changed since it was observed. Nothing was done; observe it
@@ -33,23 +35,15 @@ func (e *Error) Error() string {
 // Unwrap returns the API server's error.
 func (e *Error) Unwrap() error { return e.cause }
 
-// ExcessError means that a release has records which no program makes.
-type ExcessError struct{ Message string }
-
-func (e *ExcessError) Error() string { return e.Message }
-
-// CheckRecords returns an *ExcessError if a release has too many records.
+// CheckRecords returns a *problem.Error if a release has too many records, which no program makes.
 func CheckRecords(release types.NamespacedName, records []metav1.PartialObjectMetadata) error {
 	if len(records) > MaxRecords {
-		return &ExcessError{Message: tooManyRecords(release)}
+		return problem.Fail(v1alpha2.InstallFailedReason, "release %s has more than %d revisions; delete the Secrets of the "+
+			"oldest ones, which `kubectl get secrets -n %s -l %s` lists",
+			release, MaxRecords, release.Namespace, Selector(release.Name))
 	}
 
 	return nil
-}
-
-func tooManyRecords(release types.NamespacedName) string {
-	return fmt.Sprintf("release %s has more than %d revisions; delete the Secrets of the oldest ones, which `kubectl get "+
-		"secrets -n %s -l %s` lists", release, MaxRecords, release.Namespace, Selector(release.Name))
 }
 
 // CorruptError means that a revision cannot be decoded.

@@ -7,6 +7,8 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 func TestCheckRecords(t *testing.T) {
@@ -47,7 +49,7 @@ func TestCheckRecords(t *testing.T) {
 			}
 
 			g.Expect(err).To(MatchError(ContainSubstring(c.message)))
-			g.Expect(err).To(BeAssignableToTypeOf(&ExcessError{}))
+			g.Expect(err).To(HaveField("Reason", v1alpha2.InstallFailedReason))
 		})
 	}
 

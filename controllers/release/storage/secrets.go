@@ -29,18 +29,11 @@ type secrets struct {
 	read     map[string][]byte // records as Helm stores them, by name
 }
 
-// oversizeError is the size of a record that is too large, in bytes.
-type oversizeError int
-
-func (e oversizeError) Error() string {
-	return fmt.Sprintf("it takes %d KiB, and may take %d KiB, 90 %% of a Secret; "+
-		"reduce the chart, its values or the patches", e>>10, helm.MaxRecord>>10)
-}
-
-// checkSize returns an oversizeError if a record, as Helm stores it, is too large.
+// checkSize returns an error if a record, as Helm stores it, is too large.
 func checkSize(record []byte) error {
 	if len(record) > helm.MaxRecord {
-		return oversizeError(len(record))
+		return fmt.Errorf("it takes %d KiB, and may take %d KiB, 90 %% of a Secret; "+
+			"reduce the chart, its values or the patches", len(record)>>10, helm.MaxRecord>>10)
 	}
 
 	return nil

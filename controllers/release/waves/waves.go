@@ -16,6 +16,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/problem"
 )
 
 // Bounds of the annotations, and of how many different values the objects of a release may have: each wave costs
@@ -149,7 +150,7 @@ func Hold(
 	return held
 }
 
-// Check returns an *object.AnnotationError if an annotation of a release's objects is invalid, or its waves are too
+// Check returns a *problem.Error if an annotation of a release's objects is invalid, or its waves are too
 // many.
 func Check(objects []*unstructured.Unstructured) error {
 	for _, annotation := range []string{v1alpha2.ApplyOrderAnnotation, v1alpha2.DeleteOrderAnnotation} {
@@ -163,19 +164,17 @@ func Check(objects []*unstructured.Unstructured) error {
 
 			order := known(annotations, annotation)
 			if order == nil {
-				return &object.AnnotationError{Reason: fmt.Sprintf(
-					"the annotation %s of %s must be an integer from %d to %d",
-					annotation, object.KeyOf(o), minOrder, maxOrder)}
+				return problem.Fail(v1alpha2.InstallFailedReason, "the annotation %s of %s must be an integer from %d to %d",
+					annotation, object.KeyOf(o), minOrder, maxOrder)
 			}
 
 			orders[*order] = true
 		}
 
 		if len(orders) > maxOrders {
-			return &object.AnnotationError{Reason: fmt.Sprintf(
-				"the annotation %s has %d different values, more than %d; "+
-					"give the same one to objects that can be applied or deleted together",
-				annotation, len(orders), maxOrders)}
+			return problem.Fail(v1alpha2.InstallFailedReason, "the annotation %s has %d different values, more than %d; "+
+				"give the same one to objects that can be applied or deleted together",
+				annotation, len(orders), maxOrders)
 		}
 	}
 
