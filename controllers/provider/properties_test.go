@@ -222,8 +222,8 @@ func revisionsExist(s situation, made Report) string {
 }
 
 // ends matches what ends a wait: an object that becomes healthy, another program, a time, or another attempt.
-var ends = regexp.MustCompile(`[A-Z]\w+ [a-z-]+/[a-z-]+: |waiting (until|for) |is running|again|are next|once | yet|` +
-	`change |spec\.|annotation|capstan upgrade|does not answer`)
+var ends = regexp.MustCompile(`[A-Z]\w+ [a-z/-]+: |\(pod |waiting (until|for) |is running|again|are next|once | yet|` +
+	`change |spec\.|annotation|capstan reconcile|does not answer`)
 
 func waitsEnd(_ situation, made Report) string {
 	waits := made.condition(v1alpha2.ReconcilingCondition)

@@ -124,7 +124,13 @@ func TestUnhealthyManagerNamesDoubtfulFlags(t *testing.T) {
 	manager := unhealthy("Replicas: 0/1", status.InProgressStatus)
 	r.installed.health = &health.Report{Objects: []health.ObjectHealth{manager}}
 	g.Expect(r.summarize(Result{}, Result{})).To(And(HaveField("Outcome", Waiting), HaveField("Message",
-		"applying v1.0.0: Deployment capa-system/manager: Replicas: 0/1; "+doubtful.String())))
+		"applying v1.0.0: Deployment manager: Replicas: 0/1; "+doubtful.String())))
+
+	crashes := "CrashLoopBackOff: exited with code 2 (Error) (pod manager-5d7-x2)"
+	manager.Message, manager.NamesPod = crashes, true
+	r.installed.health = &health.Report{Objects: []health.ObjectHealth{manager}}
+	g.Expect(r.summarize(Result{}, Result{})).To(
+		HaveField("Message", "applying v1.0.0: "+crashes+"; "+doubtful.String()))
 }
 
 func TestConditionIsAsOldAsWhatItSays(t *testing.T) {

@@ -36,7 +36,8 @@ func (r *run) summarize(care, change Result) Summary {
 
 	// A manager that gets a flag which it does not have stops at its start, and only its log says why.
 	for _, f := range r.change.plan.Warnings.Flags {
-		if strings.Contains(ended.Message, "/"+f.Deployment+":") {
+		names := strings.Contains(ended.Message, " "+f.Deployment+":")
+		if names || strings.Contains(ended.Message, "(pod "+f.Deployment+"-") {
 			ended.Result = ended.also(f.String())
 		}
 	}

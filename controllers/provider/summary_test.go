@@ -20,7 +20,7 @@ import (
 )
 
 // problem describes missing.
-const problem = "Deployment capa-system/manager: does not exist"
+const problem = "Deployment manager: does not exist"
 
 var (
 	refused  = Result{Outcome: Stalled, Reason: v1alpha2.VersionNotFoundReason, Message: "there is no v9.9.9"}
@@ -610,7 +610,7 @@ func TestSuspended(t *testing.T) {
 			newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted)), Ready, "v1.0.0 is healthy; " + unchanged,
 		},
 		"not healthy": {
-			unhealthy, Idle, "v1.0.0 is not healthy: Deployment capa-system/manager: does not exist; " + unchanged,
+			unhealthy, Idle, "v1.0.0 is not healthy: Deployment manager: does not exist; " + unchanged,
 		},
 		"the version":  {asking("1.0.0"), Ready, "v1.0.0 is healthy; " + unchanged},
 		"in the range": {asking("~1.0"), Ready, "v1.0.0 is healthy; " + unchanged},
