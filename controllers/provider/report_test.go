@@ -233,7 +233,7 @@ func TestCauseIsOnceInAReport(t *testing.T) {
 	const short = "v1.1.0 failed, given up"
 
 	NewWithT(t).Expect(said).To(Equal(map[string]string{
-		v1alpha2.ReadyCondition: short + ": no node; to try again, run `capstan upgrade apply infrastructure-aws:v1.1.0`",
+		v1alpha2.ReadyCondition: short + ": no node; to try again, run `capstan reconcile infrastructure-aws`",
 
 		v1alpha2.StalledCondition:           short,
 		v1alpha2.ProviderInstalledCondition: short,

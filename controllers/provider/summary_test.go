@@ -153,7 +153,7 @@ func TestAnotherChart(t *testing.T) {
 	g.Expect(ended.Outcome).To(Equal(Stalled))
 	g.Expect(ended.Reason).To(Equal(v1alpha2.ExternalChangeReason))
 	g.Expect(ended.Message).To(Equal(
-		runs + ": " + why + "; to undo that, run `capstan upgrade apply infrastructure-aws:v1.1.0`"))
+		runs + ": " + why + "; to undo that, run `capstan reconcile infrastructure-aws`"))
 
 	report := r.report(ended, now)
 	for _, condition := range []string{v1alpha2.ReadyCondition, v1alpha2.ProviderInstalledCondition} {
@@ -333,35 +333,37 @@ func TestHolds(t *testing.T) {
 	}{
 		"by helm": {
 			asks("v1.1.0", byHelm),
-			"v1.0.0 is healthy, held at revision 3 by another program (Rollback to 1); v1.1.0 is wanted; to undo that, " +
-				"run `capstan upgrade apply infrastructure-aws:v1.1.0`; to keep v1.0.0, set spec.version to v1.0.0",
+			"v1.0.0 is healthy, held at revision 3 by another program (Rollback to 1); v1.1.0 is wanted; to stay with " +
+				"v1.0.0, run `capstan rollback infrastructure-aws --keep`; to undo that, run `capstan reconcile infrastructure-aws`",
 		},
 		"by helm, with the same version": {
 			asks("v1.0.0", byHelm),
 			"v1.0.0 is healthy, held at revision 3 by another program (Rollback to 1); to undo that, " +
-				"run `capstan upgrade apply infrastructure-aws:v1.0.0`",
+				"run `capstan reconcile infrastructure-aws`",
 		},
 		"by helm, not healthy": {
 			asks("v1.0.0", func(r *run) { byHelm(r); r.installed.health = missing }),
 			"v1.0.0 is not healthy, held at revision 3 by another program (Rollback to 1): " + problem + "; " +
-				"to undo that, run `capstan upgrade apply infrastructure-aws:v1.0.0`",
+				"to undo that, run `capstan reconcile infrastructure-aws`",
 		},
 		"by rollbackTo": {
 			asks("v1.1.0", byUser),
-			"v1.0.0 is healthy, held at revision 1 by spec.release.rollbackTo; v1.1.0 is wanted; " +
-				"to end that, run `capstan rollback infrastructure-aws --undo`",
+			"v1.0.0 is healthy, rolled back to revision 1 by spec.release.rollbackTo; v1.1.0 is wanted; " +
+				"to stay with v1.0.0, run `capstan rollback infrastructure-aws --keep`; to try v1.1.0 again, run `capstan " +
+				"rollback infrastructure-aws --undo`",
 		},
 		"by rollbackTo, with a range": {
 			func(r *run) {
 				byUser(r)
 				r.provider.GetSpec().Version, r.provider.GetStatus().DesiredVersion = "~1.1", "v1.1.3"
 			},
-			"v1.0.0 is healthy, held at revision 1 by spec.release.rollbackTo; v1.1.3 is wanted; " +
-				"to end that, run `capstan rollback infrastructure-aws --undo`",
+			"v1.0.0 is healthy, rolled back to revision 1 by spec.release.rollbackTo; v1.1.3 is wanted; " +
+				"to stay with v1.0.0, run `capstan rollback infrastructure-aws --keep`; to try v1.1.3 again, run `capstan " +
+				"rollback infrastructure-aws --undo`",
 		},
 		"by rollbackTo, with the same version, and paused": {
 			asks("v1.0.0", func(r *run) { byUser(r); r.installed.Newest.Paused = true }),
-			"v1.0.0 is paused, held at revision 1 by spec.release.rollbackTo: its Deployments have no replicas; " +
+			"v1.0.0 is paused, rolled back to revision 1 by spec.release.rollbackTo: its Deployments have no replicas; " +
 				"to end that, run `capstan rollback infrastructure-aws --undo`",
 		},
 	} {
@@ -473,29 +475,29 @@ func TestFailedAttempt(t *testing.T) {
 			r:        twice,
 			decision: state.Decision{Action: state.Stop, Attempts: 2},
 			outcome:  Stalled, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
-			message: "v1.0.0 runs; v1.1.0 failed twice, given up: no node; to try again, run `capstan upgrade apply " +
-				"infrastructure-aws:v1.1.0`",
+			message: "v1.0.0 runs; v1.1.0 failed twice, given up: no node; to try again, run `capstan reconcile " +
+				"infrastructure-aws`",
 		},
 		"a change of settings, given up": {
 			r:        settings,
 			decision: state.Decision{Action: state.Stop, Attempts: 2},
 			outcome:  Stalled, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
 			message: "v1.0.0 runs; a change of its settings failed twice, given up: no node; to try again, run " +
-				"`capstan upgrade apply infrastructure-aws:v1.0.0`",
+				"`capstan reconcile infrastructure-aws`",
 		},
 		"given up after one": {
 			r:        newTestRun(hopeless),
 			decision: state.Decision{Action: state.Stop, Attempts: 1},
 			outcome:  Stalled, reason: v1alpha2.UnhealthyReason, condition: v1alpha2.ProviderInstalledCondition,
-			message: "v1.1.0 failed, given up: Upgrade complete; to try again, run `capstan upgrade apply " +
-				"infrastructure-aws:v1.1.0`",
+			message: "v1.1.0 failed, given up: Upgrade complete; to try again, run `capstan reconcile " +
+				"infrastructure-aws`",
 		},
 		"a rollback of the user, given up": {
 			r:        requested,
 			decision: state.Decision{Action: state.Stop, Attempts: 1},
 			outcome:  Stalled, reason: v1alpha2.InstallFailedReason, condition: v1alpha2.ProviderInstalledCondition,
-			message: "the rollback to revision 1 failed, given up: Upgrade complete; to try again, run `capstan rollback " +
-				"infrastructure-aws 1`",
+			message: "the rollback to revision 1 failed, given up: Upgrade complete; to try again, run `capstan reconcile " +
+				"infrastructure-aws`",
 		},
 		"not rolled back": {
 			r:        newTestRun(revision(2, v1alpha2.RevisionFailed, wanted)),
@@ -628,7 +630,7 @@ func TestSuspended(t *testing.T) {
 			"what is installed is not trusted: " + untrusted.Error() + "; " + unchanged,
 		},
 		"held at a revision": {
-			held, Ready, "v1.0.0 is healthy, held at revision 1 by spec.release.rollbackTo; v1.2.0 is wanted; " + unchanged,
+			held, Ready, "v1.0.0 is healthy, rolled back to revision 1 by spec.release.rollbackTo; v1.2.0 is wanted; " + unchanged,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

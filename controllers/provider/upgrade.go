@@ -123,8 +123,8 @@ func (r *run) triesGivenUp() bool {
 func (r *run) refuseGivenUp(context.Context) error {
 	return endWith(Result{
 		Outcome: Stalled, Condition: v1alpha2.ProviderInstalledCondition, Reason: v1alpha2.InstallFailedReason,
-		Message: fmt.Sprintf("%s was given up before, and no revision is known to return to; to try it again, "+
-			"run `capstan upgrade apply %s:%[1]s`", r.change.goal.version, v1alpha2.Label(r.provider)),
+		Message: fmt.Sprintf("%s was given up before, and no revision is known to return to; %s", r.change.goal.version,
+			r.remedy("to try it again")),
 	})
 }
 

@@ -362,12 +362,12 @@ var _ = Describe("The command line", Ordered, func() {
 	It("rolls back to a revision, and undoes it", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "rollback", "docker", "2")).To(And(
 			ContainSubstring("docker: rolling back to revision 2, version v1.1.0\n"),
-			MatchRegexp(`docker: v1\.1\.0 is healthy, held at revision 2 by spec\.release\.rollbackTo; to end .* \(\S+s\)\n$`),
+			MatchRegexp(`docker: v1\.1\.0 is healthy, rolled back to revision 2 by spec\.release\.rollbackTo; to end .* \(\S+s\)\n$`),
 		))
 		Expect(cli.succeed(ctx, "status", "docker")).To(
-			And(ContainSubstring("held at revision 2 by spec.release.rollbackTo"), ContainSubstring("revision 4, deployed")))
+			And(ContainSubstring("rolled back to revision 2 by spec.release.rollbackTo"), ContainSubstring("revision 4, deployed")))
 		Expect(cli.succeed(ctx, "rollback", "docker", "1")).To(
-			MatchRegexp(`docker: v1\.0\.0 is healthy, held at revision 1 by \S+; v1\.1\.0 is wanted; .* \(\S+s\)\n$`))
+			MatchRegexp(`docker: v1\.0\.0 is healthy, rolled back to revision 1 by \S+; v1\.1\.0 is wanted; .* \(\S+s\)\n$`))
 		out, warnings, code := cli.run(ctx, "diff", "docker")
 		Expect(code).To(BeZero())
 		Expect(out).To(Equal("infrastructure-docker: no changes\n"))
