@@ -168,7 +168,12 @@ func (w *waiter) look(condition Condition) string {
 
 	w.pending = pending
 
-	w.progress.change(func() {
+	show := w.progress.update
+	if len(lines) > 0 || !w.progress.isTerminal() {
+		show = w.progress.change
+	}
+
+	show(func() {
 		for _, line := range lines {
 			w.progress.print(line)
 		}
@@ -177,6 +182,10 @@ func (w *waiter) look(condition Condition) string {
 
 		for _, one := range pending {
 			w.show(one, elapsed)
+		}
+
+		if len(pending) > 0 {
+			w.progress.set("elapsed", "waiting for "+elapsed)
 		}
 	})
 
@@ -210,7 +219,7 @@ func (o *waited) check(condition Condition) (bool, error) {
 // show shows the verdict of a provider: on a terminal always, otherwise what is news.
 func (w *waiter) show(one *waited, elapsed string) {
 	if w.progress.isTerminal() {
-		w.progress.set(one.name, v1alpha2.Label(one.provider)+"  "+elapsed+"  "+one.verdict.String())
+		w.progress.set(one.name, v1alpha2.Label(one.provider)+": "+one.verdict.String())
 		return
 	}
 
