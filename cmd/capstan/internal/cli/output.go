@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -173,10 +174,12 @@ func (p *Printer) Paint(style Style, line string) string {
 type Row struct {
 	Cells []string
 	Style Style
+	// Wrap keeps the whole last cell on a terminal, in further lines if it is too long.
+	Wrap bool
 }
 
 // Table prints rows in aligned columns below a header. Without a header there are only the rows. On a terminal, lines
-// are cut to its width.
+// are wrapped or cut to its width.
 func (p *Printer) Table(header []string, rows []Row) error {
 	if len(header) > 0 {
 		rows = append([]Row{{Cells: header, Style: Bold}}, rows...)
@@ -202,10 +205,50 @@ func (p *Printer) Table(header []string, rows []Row) error {
 	// Escape sequences would count as width, so lines are painted after they are aligned.
 	lines := strings.Split(text.String(), "\n")
 	for i, row := range rows {
-		p.Printf("%s", p.Paint(row.Style, Cut(strings.TrimRight(lines[i], " "), p.Width)))
+		line := []string{Cut(lines[i], p.Width)}
+		if row.Wrap {
+			line = p.wrapLast(lines[i], object.Printable(row.Cells[len(row.Cells)-1]))
+		}
+
+		for _, part := range line {
+			p.Printf("%s", p.Paint(row.Style, strings.TrimRight(part, " ")))
+		}
 	}
 
 	return nil
+}
+
+// wrapLast returns a line with its last cell wrapped: in its column if that has room, else below the others.
+func (p *Printer) wrapLast(line, last string) []string {
+	const (
+		room        = 40
+		indentation = 2
+	)
+
+	others := strings.TrimSuffix(line, last)
+	column := utf8.RuneCountInString(others)
+
+	if p.Width == 0 || column+utf8.RuneCountInString(last) <= p.Width {
+		return []string{line}
+	}
+
+	if p.Width-column >= room {
+		wrapped := p.wrap(last, column)
+		for i := range wrapped[1:] {
+			wrapped[i+1] = strings.Repeat(" ", column) + wrapped[i+1]
+		}
+
+		wrapped[0] = others + wrapped[0]
+
+		return wrapped
+	}
+
+	lines := []string{Cut(others, p.Width)}
+	for _, part := range p.wrap(last, indentation) {
+		lines = append(lines, strings.Repeat(" ", indentation)+part)
+	}
+
+	return lines
 }
 
 // columnGap is the number of spaces between columns.
