@@ -105,6 +105,8 @@ type Planner struct {
 	options controllers.Options
 	// unknown are the variables of the operator's environment, which only the operator knows.
 	unknown []string
+	// isOperators is set if it has the operator's configuration, and not defaults.
+	isOperators bool
 }
 
 // Planner returns a planner for a cluster.
@@ -127,7 +129,7 @@ func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (*Pl
 		return nil, err
 	}
 
-	p := &Planner{options: options, unknown: config.EnvironmentNames}
+	p := &Planner{options: options, unknown: config.EnvironmentNames, isOperators: config.Contents != nil}
 
 	return p, p.connect(c, options)
 }
@@ -468,4 +470,26 @@ func (p *Planner) Versions(ctx context.Context, provider v1alpha2.Provider) ([]v
 	versions, err := offers.List(ctx, p.planner.Sources, provider)
 
 	return versions, fromHere(provider, err)
+}
+
+// CheckOffered returns an error if the source of a provider does not have a version. It is nil if that cannot be found
+// out here: the operator may have access to what the user has not.
+func (p *Planner) CheckOffered(ctx context.Context, provider v1alpha2.Provider, version string) error {
+	if !p.isOperators {
+		return nil
+	}
+
+	offered, err := p.Versions(ctx, provider)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+
+	names := make([]string, 0, len(offered))
+	for _, o := range offered {
+		names = append(names, o.Version)
+	}
+
+	_, err = source.Pick(source.ParseVersions(names), version, "")
+
+	return err
 }
