@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -135,7 +136,8 @@ func (f *ClusterFlags) restConfig() (*rest.Config, error) {
 
 	inCluster := os.Getenv("KUBERNETES_SERVICE_HOST") != ""
 	if len(raw.Clusters) == 0 && *f.kubectl.APIServer == "" && !inCluster {
-		return nil, errors.New("no kubeconfig was found")
+		places := f.kubectl.ToRawKubeConfigLoader().ConfigAccess().GetLoadingPrecedence()
+		return nil, fmt.Errorf("no kubeconfig was found: %s", strings.Join(places, ", "))
 	}
 
 	return f.kubectl.ToRESTConfig()
