@@ -91,6 +91,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		}},
 		{"Change", []*cobra.Command{
 			providers.NewUpgradeCommand(options),
+			providers.NewReconcileCommand(options),
 			providers.NewRollbackCommand(options),
 			providers.NewSuspendCommand(options),
 			providers.NewResumeCommand(options),
@@ -112,6 +113,12 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		}
 	}
 
+	for name, words := range otherWords {
+		if cmd, _, err := root.Find([]string{name}); err == nil {
+			cmd.SuggestFor = words
+		}
+	}
+
 	root.AddCommand(newVersionCommand(options))
 
 	root.SetFlagErrorFunc(cli.FlagError)
@@ -124,6 +131,26 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 	nameProgram(root, options.Program)
 
 	return root
+}
+
+// otherWords are what other programs call what commands do, to be suggested.
+var otherWords = map[string][]string{
+	"init":      {"install", "bootstrap"},
+	"adopt":     {"import", "migrate", "takeover"},
+	"mirror":    {"images", "copy", "pull"},
+	"providers": {"versions", "catalog", "search", "repo"},
+	"status":    {"list", "ls", "get", "describe", "show", "events", "logs", "tree", "top"},
+	"history":   {"revisions", "log"},
+	"diff":      {"compare", "template"},
+	"upgrade":   {"update", "plan", "apply", "set"},
+	"reconcile": {"retry", "sync", "refresh", "reapply", "restart"},
+	"rollback":  {"undo", "revert"},
+	"suspend":   {"hold", "disable"},
+	"pause":     {"stop", "scale"},
+	"unpause":   {"start"},
+	"delete":    {"remove", "rm"},
+	"lint":      {"validate", "verify"},
+	"audit":     {"scan"},
 }
 
 // helpTemplate shows the examples first.

@@ -211,6 +211,8 @@ func (o *waited) check(condition Condition) (bool, error) {
 	o.verdict = view.VerdictOf(o.provider)
 	if done && o.isGone {
 		o.verdict = view.Verdict{Text: "removed"}
+	case !done && o.verdict.State == view.Ready && !isHandled(o.provider): // it is older than the request
+		o.verdict = view.Verdict{State: view.Waiting, Text: "waiting for the operator"}
 	}
 
 	return done, err
