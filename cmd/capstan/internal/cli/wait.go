@@ -23,6 +23,8 @@ const (
 	defaultTimeout = 10 * time.Minute
 	// patience is how long an operator that has not seen a change yet is no news.
 	patience = 2 * time.Second
+	// operatorInterval is how often it is asked whether an operator runs.
+	operatorInterval = 5 * time.Second
 	// causeInterval is how often another cause is printed at most: which objects are not healthy yet changes all the time.
 	causeInterval = 10 * time.Second
 	// signOfLife is how long nothing is printed at most.
@@ -99,6 +101,8 @@ func (c *Cluster) WaitAll(
 			return "", err
 		}
 
+		w.askOperator(ctx)
+
 		return w.look(condition), nil
 	})
 
@@ -111,8 +115,13 @@ func (c *Cluster) WaitAll(
 
 	for _, one := range w.pending {
 		why := &timeoutError{late.cause, cmp.Or(w.unread, one.verdict.String(), late.pending)}
-		w.failures = append(w.failures, fmt.Errorf("%s: %w; the operator continues, follow it with `capstan status %s "+
-			"--watch`", one.name, why, v1alpha2.Label(one.provider)))
+		advice := w.stopped
+		if advice == "" {
+			advice = fmt.Sprintf("the operator continues, follow it with `capstan status %s --watch`",
+				v1alpha2.Label(one.provider))
+		}
+
+		w.failures = append(w.failures, fmt.Errorf("%s: %w; %s", one.name, why, advice))
 	}
 
 	return errors.Join(w.failures...)
@@ -130,6 +139,9 @@ type waiter struct {
 	failures []error
 	// unread is why the last look failed; empty if it did not.
 	unread string
+	// stopped says that no operator runs; empty if one does, as far as is known. It was asked at a time.
+	stopped string
+	asked   time.Time
 }
 
 // waited is a provider that is waited for.
@@ -140,6 +152,20 @@ type waited struct {
 	isGone  bool
 	verdict view.Verdict
 	last    printed
+}
+
+// askOperator finds out from time to time whether an operator runs, and prints once that none does.
+func (w *waiter) askOperator(ctx context.Context) {
+	if time.Since(cmp.Or(w.asked, w.started)) < operatorInterval {
+		return
+	}
+
+	before := w.stopped
+	w.stopped, w.asked = w.cluster.StoppedOperator(ctx), time.Now()
+
+	if before == "" && w.stopped != "" {
+		w.progress.Printf("%s", w.stopped)
+	}
 }
 
 // look checks the providers after they were read, shows what has become of them, how long that has taken and how long
