@@ -31,6 +31,20 @@ func (c *Cluster) ProvidersIn(ctx context.Context, namespace string) ([]v1alpha2
 	return all, err
 }
 
+// None says that there are no providers in the namespace of --namespace, and how many others have.
+func (c *Cluster) None(ctx context.Context) string {
+	if c.Namespace == "" {
+		return "There are no providers."
+	}
+
+	text := "There are no providers in namespace " + c.Namespace
+	if all, _, err := c.list(ctx, ""); err == nil {
+		text += fmt.Sprintf("; others have %d", len(all))
+	}
+
+	return text + "."
+}
+
 // Visible is Providers without the kinds that the user may not list, which are named in a warning; empty for none.
 func (c *Cluster) Visible(ctx context.Context) (all []v1alpha2.Provider, warning string, err error) {
 	all, forbidden, err := c.list(ctx, c.Namespace)

@@ -22,12 +22,15 @@ const (
 	FormatTable = "table"
 	FormatJSON  = "json"
 	FormatYAML  = "yaml"
-	// FormatTree is for commands that have it only.
+	// Some commands have these as well.
 	FormatTree = "tree"
+	FormatWide = "wide"
+	FormatName = "name"
 )
 
 // OutputFlags are the flags of commands that print data.
 type OutputFlags struct {
+	flags         *pflag.FlagSet
 	format, color string
 	formats       []string
 }
@@ -35,7 +38,7 @@ type OutputFlags struct {
 // AddOutputFlags adds --output and --color to a command, which may have more formats than all have.
 func AddOutputFlags(flags *pflag.FlagSet, more ...string) *OutputFlags {
 	formats := append([]string{FormatTable, FormatJSON, FormatYAML}, more...)
-	f := &OutputFlags{formats: formats}
+	f := &OutputFlags{flags: flags, formats: formats}
 	flags.StringVarP(
 		&f.format,
 		"output",
@@ -54,6 +57,9 @@ func AddOutputFlags(flags *pflag.FlagSet, more ...string) *OutputFlags {
 
 	return f
 }
+
+// Given reports whether the user has chosen a format.
+func (f *OutputFlags) Given() bool { return f.flags.Changed("output") }
 
 // Printer returns the printer for an output stream. It is an error if the flags have unknown
 // values.

@@ -43,7 +43,7 @@ func (f *SelectionFlags) Find(
 
 	found, err := c.Providers(ctx)
 	if err == nil && len(found) == 0 {
-		o.Printf("There are no providers.")
+		o.Printf("%s", c.None(ctx))
 	}
 
 	return c, found, err
