@@ -121,6 +121,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 
 	root.AddCommand(newVersionCommand(options))
 
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { options.Repeat(cmd.Flags()) }
 	root.SetFlagErrorFunc(cli.FlagError)
 	cobra.AddTemplateFunc("usages", func(flags *pflag.FlagSet) string {
 		return flags.FlagUsagesWrapped(cli.Width(os.Stdout))

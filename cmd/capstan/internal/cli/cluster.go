@@ -51,6 +51,9 @@ func AddClusterFlags(flags *pflag.FlagSet) *ClusterFlags {
 		"Only consider providers in this namespace. Default: all, regardless of the kubeconfig.",
 	)
 
+	connection.AddFlag(flags.Lookup("namespace"))
+	connection.VisitAll(func(flag *pflag.Flag) { _ = connection.SetAnnotation(flag.Name, connectionAnnotation, nil) })
+
 	return f
 }
 

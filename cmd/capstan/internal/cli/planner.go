@@ -42,11 +42,30 @@ type PlannerFlags struct {
 	config            controllers.Config
 	// newOperator is used instead of the flags if the cluster has no operator; it may be nil.
 	newOperator *OperatorConfig
+
+	// flags are those of the command.
+	flags *pflag.FlagSet
+}
+
+// Repeated returns the flags of these that the user has given, as they are typed.
+func (f *PlannerFlags) Repeated() string {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	AddPlannerFlags(own)
+
+	text := ""
+
+	f.flags.Visit(func(flag *pflag.Flag) {
+		if own.Lookup(flag.Name) != nil {
+			text += Repeated(flag)
+		}
+	})
+
+	return text
 }
 
 // AddPlannerFlags adds the operator's flags to a command that plans what the operator would do.
 func AddPlannerFlags(flags *pflag.FlagSet) *PlannerFlags {
-	f := &PlannerFlags{}
+	f := &PlannerFlags{flags: flags}
 	flags.StringVar(
 		&f.operatorNamespace,
 		"operator-namespace",
