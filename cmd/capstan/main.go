@@ -79,6 +79,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		{"Install", []*cobra.Command{
 			setup.NewCommand(options),
 			setup.NewAdoptCommand(options),
+			setup.NewUninstallCommand(options),
 			charts.NewMirrorCommand(options),
 			providers.NewListCommand(options),
 			providers.NewPermissionsCommand(options),
