@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -39,6 +40,8 @@ const FieldOwner = client.FieldOwner("capstan-cli")
 type WaitFlags struct {
 	Wait    bool
 	Timeout time.Duration
+	// Installed says how a provider is that runs, but not by Capstan yet; empty for one that does not run.
+	Installed string
 }
 
 // AddWaitFlags adds --wait and --timeout to a command; until completes "wait until".
@@ -91,7 +94,9 @@ func (c *Cluster) WaitAll(
 		return nil
 	}
 
-	w := &waiter{progress: NewProgress(o.Out), cluster: c, timeout: flags.Timeout, started: time.Now()}
+	w := &waiter{
+		progress: NewProgress(o.Out), cluster: c, timeout: flags.Timeout, started: time.Now(), installed: flags.Installed,
+	}
 	for _, p := range providers {
 		w.pending = append(w.pending, &waited{provider: p, name: v1alpha2.FullName(p)})
 	}
@@ -133,6 +138,8 @@ type waiter struct {
 	cluster  *Cluster
 	timeout  time.Duration
 	started  time.Time
+	// installed is that of WaitFlags.
+	installed string
 
 	// pending are those that are still waited for, and failures why others no longer are.
 	pending  []*waited
@@ -180,6 +187,9 @@ func (w *waiter) look(condition Condition) string {
 
 	for _, one := range w.pending {
 		done, err := one.check(condition)
+		if w.installed != "" {
+			one.verdict.Text = strings.Replace(one.verdict.Text, "not installed yet", w.installed, 1)
+		}
 
 		switch {
 		case err != nil:
@@ -235,7 +245,9 @@ func (o *waited) check(condition Condition) (bool, error) {
 	}
 
 	o.verdict = view.VerdictOf(o.provider)
-	if done && o.isGone {
+
+	switch {
+	case done && o.isGone:
 		o.verdict = view.Verdict{Text: "removed"}
 	case !done && o.verdict.State == view.Ready && !isHandled(o.provider): // it is older than the request
 		o.verdict = view.Verdict{State: view.Waiting, Text: "waiting for the operator"}
