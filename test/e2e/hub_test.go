@@ -179,7 +179,7 @@ var _ = Describe("On a hub with the providers of another cluster, capstan", Orde
 		unchanged()
 
 		By("deleting what is here")
-		cli.succeed(ctx, "delete", "--all")
+		cli.succeed(ctx, "delete", "--all", "--yes")
 		Expect(w.helm(ctx, "helm", "list", "-A")).To(BeEmpty())
 	})
 })
