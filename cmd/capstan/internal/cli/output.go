@@ -211,12 +211,14 @@ func (p *Printer) Table(header []string, rows []Row) error {
 	// Escape sequences would count as width, so lines are painted after they are aligned.
 	lines := strings.Split(text.String(), "\n")
 	for i, row := range rows {
-		line := []string{Cut(lines[i], p.Width)}
-		if row.Wrap {
-			line = p.wrapLast(lines[i], object.Printable(row.Cells[len(row.Cells)-1]))
+		line := strings.TrimRight(lines[i], " ")
+
+		parts := []string{Cut(line, p.Width)}
+		if last := object.Printable(row.Cells[len(row.Cells)-1]); row.Wrap && last != "" {
+			parts = p.wrapLast(line, last)
 		}
 
-		for _, part := range line {
+		for _, part := range parts {
 			p.Printf("%s", p.Paint(row.Style, strings.TrimRight(part, " ")))
 		}
 	}

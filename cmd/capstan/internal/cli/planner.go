@@ -124,8 +124,8 @@ type Planner struct {
 	options controllers.Options
 	// unknown are the variables of the operator's environment, which only the operator knows.
 	unknown []string
-	// isOperators is set if it has the operator's configuration, and not defaults.
-	isOperators bool
+	// knowsSources is set if it has the operator's configuration or the user's, and not defaults.
+	knowsSources bool
 }
 
 // Planner returns a planner for a cluster.
@@ -148,7 +148,8 @@ func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (*Pl
 		return nil, err
 	}
 
-	p := &Planner{options: options, unknown: config.EnvironmentNames, isOperators: config.Contents != nil}
+	known := config.Contents != nil || f.config.Options.ConfigFile != "" || f.config.ChartRepository != ""
+	p := &Planner{options: options, unknown: config.EnvironmentNames, knowsSources: known}
 
 	return p, p.connect(c, options)
 }
@@ -494,7 +495,7 @@ func (p *Planner) Versions(ctx context.Context, provider v1alpha2.Provider) ([]v
 // CheckOffered returns an error if the source of a provider does not have a version. It is nil if that cannot be found
 // out here: the operator may have access to what the user has not.
 func (p *Planner) CheckOffered(ctx context.Context, provider v1alpha2.Provider, version string) error {
-	if !p.isOperators {
+	if !p.knowsSources && provider.GetSpec().FetchConfig == nil {
 		return nil
 	}
 

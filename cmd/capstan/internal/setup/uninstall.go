@@ -27,7 +27,7 @@ func NewUninstallCommand(o *cli.Options) *cobra.Command {
 which "capstan delete --all" removes. It prints what stays, and how to delete
 that.`,
 		Example: `  capstan uninstall`,
-		Args: cli.Arguments(0, 0, "no arguments"),
+		Args:    cli.Arguments(0, 0, "no arguments"),
 		RunE: cli.Run(func(ctx context.Context, _ []string) error {
 			connected, err := cluster.Connect()
 			if err != nil {

@@ -139,6 +139,10 @@ func changedSettings(before, after map[string]any) []string {
 	var names []string
 
 	add := func(path []string) {
+		if len(path) > 1 && path[0] == "deployments" && hasOne(before, path[1]) && hasOne(after, path[1]) {
+			path = path[2:] // there is no other
+		}
+
 		path = slices.DeleteFunc(slices.Clone(path), func(word string) bool {
 			return word == "variables" || word == "deployments" || word == "containers"
 		})
@@ -149,6 +153,19 @@ func changedSettings(before, after map[string]any) []string {
 	slices.Sort(names)
 
 	return slices.Compact(names)
+}
+
+// hasOne reports whether values are for no other Deployment than the one with a name.
+func hasOne(values map[string]any, name string) bool {
+	deployments, _ := values["deployments"].(map[string]any)
+
+	for other := range deployments {
+		if other != name {
+			return false
+		}
+	}
+
+	return true
 }
 
 // compareValues calls found with the path of each value that differs.

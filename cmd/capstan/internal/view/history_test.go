@@ -44,7 +44,7 @@ func TestReason(t *testing.T) {
 				}},
 				"variables": map[string]any{"A": "secret", "B": "y"},
 			},
-			want: "version, A, B, manager.manager.args.--v, manager.replicas",
+			want: "version, A, B, manager.args.--v, replicas",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
