@@ -345,8 +345,8 @@ var _ = Describe("The command line", Ordered, func() {
 	It("shows the history, and the difference to a revision", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "history", "infrastructure/docker")).To(MatchRegexp(
 			`(?s)^REVISION .*\n` +
-				`1 +\S+ +superseded +yes +v1\.0\.0 +capstan +generation 1 of the resource +\w{12} +Install complete\n` +
-				`2 +\S+ +deployed +yes +v1\.1\.0 +capstan +generation 2 of the resource +\w{12} +Upgrade complete\n$`,
+				`1 +\S+ +superseded +yes +v1\.0\.0 +capstan +installation +\w{12} +Install complete\n` +
+				`2 +\S+ +deployed +yes +v1\.1\.0 +capstan +version +\w{12} +Upgrade complete\n$`,
 		))
 		Expect(cli.succeed(ctx, "diff", "docker", "--revision", "1")).To(And(
 			ContainSubstring("ConfigMap infrastructure-docker-system/capd-load-balancer would be created:"),
@@ -378,7 +378,7 @@ var _ = Describe("The command line", Ordered, func() {
 		cli.fail(ctx, "rollback", "aws", "--undo").To(ContainSubstring("aws is not held at a revision"))
 		Expect(cli.writes()).To(Equal(before))
 
-		By("keeping it, and going on to the other version")
+		By("keeping it")
 		Expect(cli.succeed(ctx, "rollback", "docker", "--keep")).To(And(
 			ContainSubstring("docker: spec.version becomes v1.0.0 instead of v1.1.0\n"),
 			MatchRegexp(`docker: v1\.0\.0 is healthy \(\S+s\)\n$`)))
@@ -522,7 +522,8 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(failure).To(ContainSubstring("timed out after 3s"))
 
 		Expect(cli.succeed(ctx, "delete", "infrastructure-cli", "--force", "--include-namespace", "--wait")).To(
-			MatchRegexp(`InfrastructureProvider cli/cli: removed \(\S+s\)\nNamespace cli: removed\n$`))
+			MatchRegexp(`InfrastructureProvider cli/cli: removed \(\S+s\)\nNamespace cli: removed\n1 CRD kept; to delete them .*: ` +
+				`kubectl delete crd -l 'cluster\.x-k8s\.io/provider in \(infrastructure-cli\)'\n$`))
 		Expect(w.client.Get(ctx, client.ObjectKey{Name: "cli"}, &corev1.Namespace{})).To(
 			MatchError(ContainSubstring("not found")), "it can be created again")
 		Expect(

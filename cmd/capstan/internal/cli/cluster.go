@@ -43,13 +43,7 @@ func AddClusterFlags(flags *pflag.FlagSet) *ClusterFlags {
 		flag.Hidden = flag.Name != "kubeconfig" && flag.Name != "context"
 		flags.AddFlag(flag)
 	})
-	flags.StringVarP(
-		&f.namespace,
-		"namespace",
-		"n",
-		"",
-		"Only consider providers in this namespace. Default: all, regardless of the kubeconfig.",
-	)
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "Namespace of the providers. Default: all.")
 
 	connection.AddFlag(flags.Lookup("namespace"))
 	connection.VisitAll(func(flag *pflag.Flag) { _ = connection.SetAnnotation(flag.Name, connectionAnnotation, nil) })

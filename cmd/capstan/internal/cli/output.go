@@ -51,7 +51,7 @@ func AddOutputFlags(flags *pflag.FlagSet, more ...string) *OutputFlags {
 		&f.color,
 		"color",
 		"auto",
-		"When to use colors: auto, always, never.",
+		"Colors: auto, always, never.",
 	)
 	SetValues(flags, "color", "auto", "always", "never")
 

@@ -154,7 +154,7 @@ func (o *deleteOptions) printKept(ctx context.Context, cluster *cli.Cluster, rem
 		return !labels.Has(crd.Labels[v1alpha2.ClusterctlProviderLabel])
 	})
 	if len(kept) > 0 {
-		o.Printf("%s stay; to delete them with all objects of their kinds: kubectl delete crd -l '%s in (%s)'",
+		o.Printf("%s kept; to delete them with all objects of their kinds: kubectl delete crd -l '%s in (%s)'",
 			cli.Count(len(kept), "CRD"), v1alpha2.ClusterctlProviderLabel, strings.Join(sets.List(labels), ","))
 	}
 }

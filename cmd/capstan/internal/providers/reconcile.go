@@ -15,9 +15,8 @@ func NewReconcileCommand(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reconcile {PROVIDER... | --all}",
 		Short: "Apply again what providers ask for",
-		Long: `The operator tries again what has failed, applies changes that are pending, such
-as those of a Secret with variables, and replaces what another program has done
-to a release. This sets an annotation of their resources.`,
+		Long: `What has failed is tried again, changes that are pending are applied, and
+changes that another program has made to releases are undone.`,
 		Example: `  capstan reconcile infrastructure-aws
   capstan reconcile --all`,
 		ValidArgsFunction: cli.CompleteProviders,

@@ -40,9 +40,8 @@ spec.release.rollbackTo of the resource.
 "capstan history" lists the revisions, and "capstan diff PROVIDER --revision
 REVISION" shows what would change.
 
-With --keep, the installed version becomes spec.version. With --undo, it does
-not, so the operator may apply again what was rolled back. Both show what they
-change in the cluster, and ask.`,
+With --keep, the installed version becomes spec.version; with --undo, what was
+rolled back may be applied again. Both show what changes, and ask.`,
 		Example: `  capstan rollback infrastructure-aws
   capstan rollback infrastructure-aws 3
   capstan rollback infrastructure-aws --keep

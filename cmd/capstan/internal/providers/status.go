@@ -52,11 +52,8 @@ func NewStatusCommand(options *cli.Options) *cobra.Command {
 		Long: `There is a line for each provider. Those that fail come first, then those that
 wait.
 
-With PROVIDER, its release is shown as a tree: the health of its objects, its
-conditions, source, images, variables, CRDs and events. What is in order is only
-counted. With --output tree, the releases of all providers are shown.
-
-The exit code is 1 for errors, and with --exit-code 2 if not all are ready.
+With PROVIDER, its release is shown as a tree, with all that is known of it. What
+is in order is only counted. --output tree shows all providers like that.
 
 PROVIDER is a label (infrastructure-aws), a kind and name
 (infrastructureprovider/aws), or a name that only one provider has.`,
@@ -77,7 +74,7 @@ PROVIDER is a label (infrastructure-aws), a kind and name
 		"all-namespaces",
 		"A",
 		false,
-		"Show the providers in all namespaces. This is the default.",
+		"Show all namespaces, which is the default.",
 	)
 	flags.BoolVarP(&o.watch, "watch", "w", false, "Show the status again whenever it changes.")
 	flags.StringVarP(&o.selector, "selector", "l", "", "Only show providers whose resources have these labels.")

@@ -151,7 +151,7 @@ func (p *provider) objects() []client.Object {
 	return append(objects, p.resource)
 }
 
-// manifests returns the objects of the providers that are to be created.
+// manifests returns the objects of the providers that the cluster does not have yet.
 func (p *setupPlan) manifests() []client.Object {
 	var all []client.Object
 

@@ -49,9 +49,9 @@ What the cluster has already is left as it is, so you can run the command again
 after an error, or to add providers. In Secrets that the command has created, it
 changes only the variables that you give another value.
 
-With --output yaml or json, the command only prints the resources and Secrets of
-the providers, for Git. With --chart-repository and --image-registry, everything
-comes from a mirror, see "capstan mirror --help".`,
+With --chart-repository and --image-registry, everything comes from a mirror,
+see "capstan mirror --help". With --output yaml or json, resources and Secrets
+are only printed.`,
 		Example: `  capstan init --infrastructure aws
   capstan init --infrastructure aws:v2.11.1 --variables variables.yaml
   capstan init --infrastructure aws --dry-run

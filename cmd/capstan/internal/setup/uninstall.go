@@ -23,9 +23,8 @@ func NewUninstallCommand(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove the operator from a cluster",
-		Long: `The command uninstalls the operator's Helm release, unless there are providers,
-which "capstan delete --all" removes. It prints what stays, and how to delete
-that.`,
+		Long: `The operator's Helm release is uninstalled, unless there are providers. The
+command prints what stays, and how to delete that.`,
 		Example: `  capstan uninstall`,
 		Args:    cli.Arguments(0, 0, "no arguments"),
 		RunE: cli.Run(func(ctx context.Context, _ []string) error {
@@ -65,7 +64,7 @@ func (r *chartRelease) removable(ctx context.Context, cluster *cli.Cluster, flag
 	}
 
 	if len(existing) > 0 {
-		return fmt.Errorf("nothing was changed: nobody would manage %s; run `capstan delete --all` first",
+		return fmt.Errorf("nothing was changed: %s would stay without an operator; run `capstan delete --all` first",
 			cli.Count(len(existing), "provider"))
 	}
 
