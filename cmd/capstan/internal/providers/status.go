@@ -52,8 +52,8 @@ func NewStatusCommand(options *cli.Options) *cobra.Command {
 		Long: `There is a line for each provider. Those that fail come first, then those that
 wait.
 
-With PROVIDER, its release is shown as a tree, with all that is known of it. What
-is in order is only counted. --output tree shows all providers like that.
+With PROVIDER, its release is shown as a tree, with all that is known of it.
+What is in order is only counted. --output tree shows all providers like that.
 
 PROVIDER is a label (infrastructure-aws), a kind and name
 (infrastructureprovider/aws), or a name that only one provider has.`,
