@@ -103,13 +103,17 @@ func (o *options) run(ctx context.Context, _ []string) error {
 		plan.print(printer)
 	}
 
-	if err := incomplete(plan.providers, "set them in the environment, in the configuration file, or in the file of "+
-		"--variables"); err != nil {
-		return err
-	}
+	err = incomplete(plan.providers, "set them in the environment, in the configuration file, or in the file of "+
+		"--variables")
 
-	if !isTable {
+	switch {
+	case !isTable && err != nil: // the Secret can come from elsewhere
+		o.Warnf("%s", err)
+		fallthrough
+	case !isTable:
 		return printer.Manifests(plan.manifests(), "values of variables")
+	case err != nil:
+		return err
 	}
 
 	if o.dryRun {
