@@ -53,7 +53,8 @@ func TestRenovateFindsVersions(t *testing.T) {
 	g.Expect("clusters/production/providers/aws.yaml").To(MatchRegexp(strings.Trim(manager.ManagerFilePatterns[0], "/")))
 
 	version := regexp.MustCompile(manager.MatchStrings[0])
-	found := version.FindStringSubmatch("spec:\n  # renovate: depName=kubernetes-sigs/cluster-api-provider-aws\n  version: v2.11.1\n")
+	found := version.FindStringSubmatch(
+		"spec:\n  # renovate: depName=kubernetes-sigs/cluster-api-provider-aws\n  version: v2.11.1\n")
 	g.Expect(found).To(HaveLen(3))
 	g.Expect(found[version.SubexpIndex("depName")]).To(Equal("kubernetes-sigs/cluster-api-provider-aws"))
 	g.Expect(found[version.SubexpIndex("currentValue")]).To(Equal("v2.11.1"))

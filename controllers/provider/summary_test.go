@@ -334,7 +334,8 @@ func TestHolds(t *testing.T) {
 		"by helm": {
 			asks("v1.1.0", byHelm),
 			"v1.0.0 is healthy, held at revision 3 by another program (Rollback to 1); v1.1.0 is wanted; to stay with " +
-				"v1.0.0, run `capstan rollback infrastructure-aws --keep`; to undo that, run `capstan reconcile infrastructure-aws`",
+				"v1.0.0, run `capstan rollback infrastructure-aws --keep`; to undo that, run `capstan reconcile " +
+				"infrastructure-aws`",
 		},
 		"by helm, with the same version": {
 			asks("v1.0.0", byHelm),
@@ -630,7 +631,8 @@ func TestSuspended(t *testing.T) {
 			"what is installed is not trusted: " + untrusted.Error() + "; " + unchanged,
 		},
 		"held at a revision": {
-			held, Ready, "v1.0.0 is healthy, rolled back to revision 1 by spec.release.rollbackTo; v1.2.0 is wanted; " + unchanged,
+			held, Ready, "v1.0.0 is healthy, rolled back to revision 1 by spec.release.rollbackTo; v1.2.0 is wanted; " +
+				unchanged,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -365,7 +365,7 @@ var _ = Describe("The command line", Ordered, func() {
 			MatchRegexp(`docker: v1\.1\.0 is healthy, rolled back to revision 2 by \S+; to end .* \(\S+s\)\n$`),
 		))
 		Expect(cli.succeed(ctx, "status", "docker")).To(
-			And(ContainSubstring("rolled back to revision 2 by spec.release.rollbackTo"), ContainSubstring("revision 4, deployed")))
+			And(ContainSubstring("rolled back to revision 2 by spec."), ContainSubstring("revision 4, deployed")))
 		Expect(cli.succeed(ctx, "rollback", "docker", "1")).To(
 			MatchRegexp(`docker: v1\.0\.0 is healthy, rolled back to revision 1 by \S+; v1\.1\.0 is wanted; .* \(\S+s\)\n$`))
 		out, warnings, code := cli.run(ctx, "diff", "docker")
@@ -522,7 +522,7 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(failure).To(ContainSubstring("timed out after 3s"))
 
 		Expect(cli.succeed(ctx, "delete", "infrastructure-cli", "--force", "--include-namespace", "--wait")).To(
-			MatchRegexp(`InfrastructureProvider cli/cli: removed \(\S+s\)\nNamespace cli: removed\n1 CRD kept; to delete them .*: ` +
+			MatchRegexp(`InfrastructureProvider cli/cli: removed \(\S+s\)\nNamespace cli: removed\n1 CRD kept; to delete .*: ` +
 				`kubectl delete crd -l 'cluster\.x-k8s\.io/provider in \(infrastructure-cli\)'\n$`))
 		Expect(w.client.Get(ctx, client.ObjectKey{Name: "cli"}, &corev1.Namespace{})).To(
 			MatchError(ContainSubstring("not found")), "it can be created again")

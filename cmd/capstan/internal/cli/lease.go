@@ -39,8 +39,8 @@ func stopped(leases []coordinationv1.Lease, now time.Time) string {
 			return ""
 		}
 
-		text = fmt.Sprintf("no operator has renewed its lease for %s, so nothing is reconciled; see `kubectl get pods -n %s`",
-			duration.HumanDuration(age), lease.Namespace)
+		text = fmt.Sprintf("no operator has renewed its lease for %s, so nothing is reconciled; see "+
+			"`kubectl get pods -n %s`", duration.HumanDuration(age), lease.Namespace)
 	}
 
 	return text

@@ -16,12 +16,14 @@ func TestStopped(t *testing.T) {
 		return coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "capstan-system"},
 			Spec: coordinationv1.LeaseSpec{
-				HolderIdentity: &holder, LeaseDurationSeconds: new(int32(35)), RenewTime: &metav1.MicroTime{Time: now.Add(-age)},
+				HolderIdentity: &holder, LeaseDurationSeconds: new(int32(35)),
+				RenewTime: &metav1.MicroTime{Time: now.Add(-age)},
 			},
 		}
 	}
 
-	const crashed = "no operator has renewed its lease for 41s, so nothing is reconciled; see `kubectl get pods -n capstan-system`"
+	const crashed = "no operator has renewed its lease for 41s, so nothing is reconciled; see " +
+		"`kubectl get pods -n capstan-system`"
 
 	for name, c := range map[string]struct {
 		leases []coordinationv1.Lease
@@ -47,7 +49,7 @@ func TestNamedRepeatsFlags(t *testing.T) {
 	o := &Options{Program: "kubectl capstan"}
 	o.Repeat(flags)
 
-	g.Expect(o.Named("run `capstan resume aws` or `helm list`")).To(Equal("run `kubectl capstan resume aws --context 'a b' " +
-		"--namespace capa-system --request-timeout 5s` or `helm list`"))
+	g.Expect(o.Named("run `capstan resume aws` or `helm list`")).To(Equal("run `kubectl capstan resume aws " +
+		"--context 'a b' --namespace capa-system --request-timeout 5s` or `helm list`"))
 	g.Expect(o.Named("`capstan status --namespace x`")).To(HavePrefix("`kubectl capstan status --namespace x --context "))
 }

@@ -190,8 +190,8 @@ func separate(printer *cli.Printer) {
 	}
 }
 
-// readViews reads the status of the providers that the arguments name, or of all, the most urgent first. In brief, it is
-// only what their resources say.
+// readViews reads the status of the providers that the arguments name, or of all, the most urgent first. In brief, it
+// is only what their resources say.
 func (o *statusOptions) readViews(
 	ctx context.Context, cluster *cli.Cluster, args []string, brief bool,
 ) ([]view.Provider, error) {
