@@ -22,6 +22,9 @@ import (
 	"github.com/capstan-project/capstan/chartgen/catalog"
 )
 
+// LeaseName is the name of the Lease that the operator holds while it runs.
+const LeaseName = "capstan.operator.cluster.x-k8s.io"
+
 // PublishedName is the name of the ConfigMap, in the operator's namespace, in which the operator publishes what it is.
 const PublishedName = "capstan-configuration"
 

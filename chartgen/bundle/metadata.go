@@ -130,7 +130,7 @@ func (m *Metadata) Contract(version string) (string, error) {
 	return "", &InvalidError{
 		File: MetadataFile,
 		Reason: fmt.Sprintf("has no releaseSeries for %d.%d, so the contract of %s is unknown; choose another version, "+
-			"or publish it with a metadata.yaml that has it, e.g. in the operator's overridesFolder",
+			"or publish its files with such a metadata.yaml elsewhere, and name that place in spec.fetchConfig",
 			v.Major(), v.Minor(), version),
 	}
 }

@@ -79,6 +79,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		{"Install", []*cobra.Command{
 			setup.NewCommand(options),
 			setup.NewAdoptCommand(options),
+			setup.NewUninstallCommand(options),
 			charts.NewMirrorCommand(options),
 			providers.NewListCommand(options),
 			providers.NewPermissionsCommand(options),
@@ -91,6 +92,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		}},
 		{"Change", []*cobra.Command{
 			providers.NewUpgradeCommand(options),
+			providers.NewReconcileCommand(options),
 			providers.NewRollbackCommand(options),
 			providers.NewSuspendCommand(options),
 			providers.NewResumeCommand(options),
@@ -112,8 +114,15 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		}
 	}
 
+	for name, words := range otherWords {
+		if cmd, _, err := root.Find([]string{name}); err == nil {
+			cmd.SuggestFor = words
+		}
+	}
+
 	root.AddCommand(newVersionCommand(options))
 
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { options.Repeat(cmd.Flags()) }
 	root.SetFlagErrorFunc(cli.FlagError)
 	cobra.AddTemplateFunc("usages", func(flags *pflag.FlagSet) string {
 		return flags.FlagUsagesWrapped(cli.Width(os.Stdout))
@@ -124,6 +133,26 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 	nameProgram(root, options.Program)
 
 	return root
+}
+
+// otherWords are what other programs call what commands do, to be suggested.
+var otherWords = map[string][]string{
+	"init":      {"install", "bootstrap"},
+	"adopt":     {"import", "migrate", "takeover"},
+	"mirror":    {"images", "copy", "pull"},
+	"providers": {"versions", "catalog", "search", "repo"},
+	"status":    {"list", "ls", "get", "describe", "show", "events", "logs", "tree", "top"},
+	"history":   {"revisions", "log"},
+	"diff":      {"compare", "template"},
+	"upgrade":   {"update", "plan", "apply", "set"},
+	"reconcile": {"retry", "sync", "refresh", "reapply", "restart"},
+	"rollback":  {"undo", "revert"},
+	"suspend":   {"hold", "disable"},
+	"pause":     {"stop", "scale"},
+	"unpause":   {"start"},
+	"delete":    {"remove", "rm"},
+	"lint":      {"validate", "verify"},
+	"audit":     {"scan"},
 }
 
 // helpTemplate shows the examples first.

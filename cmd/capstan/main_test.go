@@ -110,7 +110,7 @@ func TestCompletion(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"status", "--output", ""}, "table\njson\nyaml\ntree\n:4\n"},
+		{[]string{"status", "--output", ""}, "table\njson\nyaml\ntree\nwide\nname\n:4\n"},
 		{[]string{"lint", "--fail-on", ""}, "error\nwarning\n:4\n"},
 		{[]string{"providers", ""}, "\ninfrastructure-aws\thttps://"},
 		{[]string{"delete", ""}, ":4\n"}, // there is no cluster

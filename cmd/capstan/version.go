@@ -98,6 +98,10 @@ func (o *versionOptions) findOperator(ctx context.Context, v *versions) error {
 	published, err := controllers.ReadPublished(ctx, cluster.Client, installed.Namespace)
 	v.Operator = newOperator(installed, published)
 
+	if stopped := cluster.StoppedOperator(ctx); stopped != "" {
+		v.Warnings = append(v.Warnings, stopped)
+	}
+
 	return err
 }
 
@@ -126,10 +130,10 @@ func newOperator(d *appsv1.Deployment, published *controllers.Published) *operat
 	}
 }
 
-// compare sets the warnings.
+// compare adds warnings.
 func (v *versions) compare() {
 	if v.Operator != nil {
-		v.Warnings = v.Client.Differences(v.Operator.ProgramVersion)
+		v.Warnings = append(v.Warnings, v.Client.Differences(v.Operator.ProgramVersion)...)
 	}
 }
 

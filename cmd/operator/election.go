@@ -8,10 +8,9 @@ import (
 	"github.com/fluxcd/pkg/runtime/leaderelection"
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
-)
 
-// electionID is the name of the lease.
-const electionID = "capstan.operator.cluster.x-k8s.io"
+	"github.com/capstan-project/capstan/controllers"
+)
 
 // namespaceFile has the namespace of the pod that the operator runs in.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -38,7 +37,7 @@ func (e *election) bindFlags(set *pflag.FlagSet) {
 // status is ensured by its lock, not by the lease.
 func (e *election) configure(options *ctrl.Options) {
 	options.LeaderElection = e.Enable
-	options.LeaderElectionID = electionID
+	options.LeaderElectionID = controllers.LeaseName
 	options.LeaderElectionNamespace = e.namespace()
 	options.LeaderElectionReleaseOnCancel = e.ReleaseOnCancel
 	options.LeaseDuration = &e.LeaseDuration

@@ -28,7 +28,7 @@ func podsProblem(pods []corev1.Pod) string {
 		}
 
 		problem, stuck := podProblem(pod)
-		problem = fmt.Sprintf("pod %s: %s", pod.Name, problem)
+		problem = fmt.Sprintf("%s (pod %s)", problem, pod.Name)
 
 		if stuck {
 			return problem
@@ -77,11 +77,11 @@ func podProblem(pod *corev1.Pod) (problem string, stuck bool) {
 func unreadyProblem(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Message != "" {
-			return "its containers are ready, but " + oneLine(c.Message)
+			return "the containers are ready, but " + oneLine(c.Message)
 		}
 	}
 
-	return fmt.Sprintf("its containers were ready when node %s was last heard of; see kubectl describe node %[1]s",
+	return fmt.Sprintf("the containers were ready when node %s was last heard of; see kubectl describe node %[1]s",
 		pod.Spec.NodeName)
 }
 

@@ -65,8 +65,8 @@ func TestPodsProblem(t *testing.T) {
 	killed.LastTerminationState.Terminated = ended(137, "OOMKilled")
 
 	const (
-		pullFails = "pod a: container manager: ImagePullBackOff: image registry.example.com/foo:v9"
-		crashes   = "pod a: container manager: CrashLoopBackOff: exited with code 1 (Error)"
+		pullFails = "container manager: ImagePullBackOff: image registry.example.com/foo:v9 (pod a)"
+		crashes   = "container manager: CrashLoopBackOff: exited with code 1 (Error) (pod a)"
 	)
 
 	unschedulable := withCondition(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable",
@@ -105,7 +105,7 @@ func TestPodsProblem(t *testing.T) {
 		{
 			"invalid image name",
 			one(waiting("InvalidImageName", "x")),
-			"pod a: container manager: InvalidImageName: image registry.example.com/foo:v9",
+			"container manager: InvalidImageName: image registry.example.com/foo:v9 (pod a)",
 		},
 		{"crashed and waiting", one(backOff), crashes},
 		{"crashed and running again", one(runsAgain), crashes},
@@ -114,40 +114,40 @@ func TestPodsProblem(t *testing.T) {
 		{
 			"crashed and not restarted",
 			one(crashed, never),
-			"pod a: container manager: exited with code 1 (Error)",
+			"container manager: exited with code 1 (Error) (pod a)",
 		},
 		{
 			"out of memory",
 			one(killed),
-			"pod a: container manager: CrashLoopBackOff: exited with code 137 (OOMKilled)",
+			"container manager: CrashLoopBackOff: exited with code 137 (OOMKilled) (pod a)",
 		},
 		{
 			"missing Secret",
 			one(waiting("CreateContainerConfigError", `secret "x" not found`)),
-			`pod a: container manager: CreateContainerConfigError: secret "x" not found`,
+			`container manager: CreateContainerConfigError: secret "x" not found (pod a)`,
 		},
 		{
 			"no node",
 			one(corev1.ContainerStatus{}, unschedulable),
-			"pod a: Unschedulable: 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector",
+			"Unschedulable: 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector (pod a)",
 		},
-		{"evicted", one(running, evicted), "pod a: Evicted: low on memory"},
-		{"starting", one(waiting("ContainerCreating", "")), "pod a: container manager: ContainerCreating"},
-		{"not ready", one(running), "pod a: container manager: running but not ready"},
+		{"evicted", one(running, evicted), "Evicted: low on memory (pod a)"},
+		{"starting", one(waiting("ContainerCreating", "")), "container manager: ContainerCreating (pod a)"},
+		{"not ready", one(running), "container manager: running but not ready (pod a)"},
 		{
 			"ready, but for a readiness gate",
 			one(up, containersReady, gated, onNode),
-			`pod a: its containers are ready, but the status of pod readiness gate "example.com/lb" is not "True", but False`,
+			`the containers are ready, but the status of pod readiness gate "example.com/lb" is not "True", but False (pod a)`,
 		},
 		{
 			"on a node that is not reachable",
 			one(up, containersReady, unreachable, onNode),
-			"pod a: its containers were ready when node worker-1 was last heard of; see kubectl describe node worker-1",
+			"the containers were ready when node worker-1 was last heard of; see kubectl describe node worker-1 (pod a)",
 		},
 		{
 			"no container status",
 			one(corev1.ContainerStatus{}, withoutStatus),
-			"pod a: no container has been started yet",
+			"no container has been started yet (pod a)",
 		},
 		{
 			"the oldest of several",
@@ -157,7 +157,7 @@ func TestPodsProblem(t *testing.T) {
 				pod("b", 2, killed),
 				pod("d", 9, running, ready),
 			},
-			"pod b: container manager: CrashLoopBackOff: exited with code 137 (OOMKilled)",
+			"container manager: CrashLoopBackOff: exited with code 137 (OOMKilled) (pod b)",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestInitContainerProblem(t *testing.T) {
 		p.Spec.InitContainers = []corev1.Container{{Name: "first"}, {Name: "second", Image: "init:v1"}}
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{done, stuck}
 	})
-	g.Expect(podsProblem([]corev1.Pod{p})).To(Equal("pod a: init container second: ImagePullBackOff: image init:v1"))
+	g.Expect(podsProblem([]corev1.Pod{p})).To(Equal("init container second: ImagePullBackOff: image init:v1 (pod a)"))
 }
 
 func TestInvalidImage(t *testing.T) {

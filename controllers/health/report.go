@@ -23,7 +23,23 @@ type ObjectHealth struct {
 	Result
 }
 
-func (h ObjectHealth) String() string { return fmt.Sprintf("%s: %s", h.Object, h.Message) }
+// Describe returns why the object is not healthy, in a namespace which goes without saying. Of a workload whose pods do
+// not run the cause comes first, because readers may see no more than the beginning.
+func (h ObjectHealth) Describe(namespace string) string {
+	shown := h.Object
+	if shown.Namespace == namespace {
+		shown.Namespace = ""
+	}
+
+	switch {
+	case !h.NamesPod:
+		return fmt.Sprintf("%s: %s", shown, h.Message)
+	case shown.Namespace == "":
+		return h.Message
+	}
+
+	return fmt.Sprintf("%s in namespace %s", h.Message, shown.Namespace)
+}
 
 // Healthy reports whether all objects are healthy.
 func (r Report) Healthy() bool { return len(r.Unhealthy()) == 0 }
@@ -96,16 +112,16 @@ func (r Report) Late() string {
 		strings.Join(r.Unwatched, ", "), pollTime.Minutes())
 }
 
-// Message names the first objects that are not healthy, with the reasons, and how many more there
-// are.
-func (r Report) Message() string {
+// Message names the first objects that are not healthy, with the reasons, and how many more there are. The namespace
+// goes without saying.
+func (r Report) Message(namespace string) string {
 	const shown = 3
 
 	unhealthy := r.Unhealthy()
 
 	var parts []string
 	for _, h := range unhealthy[:min(shown, len(unhealthy))] {
-		parts = append(parts, h.String())
+		parts = append(parts, h.Describe(namespace))
 	}
 
 	if more := len(unhealthy) - shown; more > 0 {

@@ -173,7 +173,7 @@ func TestReport(t *testing.T) {
 
 	report := health.Report{Objects: []health.ObjectHealth{configMap("a", status.CurrentStatus)}}
 	g.Expect(report.Healthy()).To(BeTrue())
-	g.Expect(report.Message()).To(BeEmpty())
+	g.Expect(report.Message("ns")).To(BeEmpty())
 
 	for _, name := range []string{"b", "c", "d", "e"} {
 		report.Objects = append(report.Objects, configMap(name, status.InProgressStatus))
@@ -181,8 +181,15 @@ func TestReport(t *testing.T) {
 
 	g.Expect(report.Healthy()).To(BeFalse())
 	g.Expect(report.Failed()).To(BeFalse())
-	g.Expect(report.Message()).To(Equal("ConfigMap ns/b: is InProgress; ConfigMap ns/c: is InProgress; " +
-		"ConfigMap ns/d: is InProgress; and 1 more"))
+	g.Expect(report.Message("ns")).To(Equal("ConfigMap b: is InProgress; ConfigMap c: is InProgress; " +
+		"ConfigMap d: is InProgress; and 1 more"))
+
+	g.Expect(report.Message("other")).To(HavePrefix("ConfigMap ns/b: is InProgress; "))
+
+	stuck := configMap("manager", status.InProgressStatus)
+	stuck.Message, stuck.NamesPod = "Unschedulable: no node (pod manager-0)", true
+	g.Expect(stuck.Describe("ns")).To(Equal("Unschedulable: no node (pod manager-0)"))
+	g.Expect(stuck.Describe("other")).To(Equal("Unschedulable: no node (pod manager-0) in namespace ns"))
 
 	report.Objects = append(report.Objects, configMap("f", status.FailedStatus))
 	g.Expect(report.Failed()).To(BeTrue())

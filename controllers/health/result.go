@@ -22,6 +22,8 @@ type Result struct {
 	Status status.Status
 	// Message explains a status other than Current.
 	Message string
+	// NamesPod is set if the message is about a pod of the object, which it names.
+	NamesPod bool
 	// Finished means that the object is a Job that has completed, whether it still exists or not: it
 	// remains healthy without being needed.
 	Finished bool

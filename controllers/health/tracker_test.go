@@ -195,8 +195,8 @@ var _ = Describe("Unverified", func() {
 		Eventually(func(g Gomega) {
 			report, err := tracker.Check(ctx, all)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(report.Message()).
-				To(Equal("Deployment "+namespace+"/manager: has just been applied"), "a ConfigMap only has to exist")
+			g.Expect(report.Message(namespace)).
+				To(Equal("Deployment manager: has just been applied"), "a ConfigMap only has to exist")
 		}).Should(Succeed(), "once the watch shows the Deployment")
 
 		tracker.woken()
@@ -211,7 +211,7 @@ var _ = Describe("Unverified", func() {
 
 		report, err := tracker.Check(ctx, []object.Key{config, manager})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(report.Message()).To(HaveSuffix("/manager: Available: 0/1"))
+		Expect(report.Message(namespace)).To(Equal("Deployment manager: Available: 0/1"))
 	})
 
 	It("notices an object that was deleted before its kind was watched", func(ctx SpecContext) {
@@ -234,7 +234,7 @@ var _ = Describe("Check of a workload", func() {
 		report, err := tracker.Check(ctx, []object.Key{manager})
 		Expect(err).NotTo(HaveOccurred())
 
-		return report.Message()
+		return report.Message(namespace)
 	}
 
 	BeforeEach(func(ctx SpecContext) {
@@ -245,9 +245,8 @@ var _ = Describe("Check of a workload", func() {
 
 	It("names the pod that cannot be scheduled, and then the image that cannot be pulled", func(ctx SpecContext) {
 		Expect(admin.Create(ctx, newDeployment(namespace))).To(Succeed())
-		prefix := "Deployment " + namespace + "/manager: pod manager-"
 		Eventually(message).WithContext(ctx).
-			Should(And(HavePrefix(prefix), ContainSubstring("Unschedulable: no nodes available")))
+			Should(MatchRegexp(`^Unschedulable: no nodes available .*\(pod manager-\S+\)$`))
 		tracker.mu.Lock()
 		Expect(tracker.wakes).To(ContainElement(BeNumerically(">", 0)), "to look again")
 		tracker.mu.Unlock()
@@ -261,8 +260,8 @@ var _ = Describe("Check of a workload", func() {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "manager", Image: "x",
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}}}
 		Expect(admin.Status().Update(ctx, pod)).To(Succeed()) // as a kubelet would
-		Expect(message(ctx)).To(Equal(prefix + pod.Name[len("manager-"):] +
-			": container manager: ImagePullBackOff: image registry.example.com/manager:v9"))
+		Expect(message(ctx)).To(Equal(
+			"container manager: ImagePullBackOff: image registry.example.com/manager:v9 (pod " + pod.Name + ")"))
 	})
 
 	It("names the quota that keeps pods from being created", func(ctx SpecContext) {
@@ -275,7 +274,7 @@ var _ = Describe("Check of a workload", func() {
 		}).Should(Succeed())
 		Expect(admin.Create(ctx, newDeployment(namespace))).To(Succeed())
 		Eventually(message).WithContext(ctx).Should(And(
-			HavePrefix("Deployment "+namespace+"/manager: its pods cannot be created: "),
+			HavePrefix("Deployment manager: its pods cannot be created: "),
 			ContainSubstring("exceeded quota: none"),
 		))
 	})

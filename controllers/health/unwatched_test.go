@@ -111,7 +111,7 @@ var _ = Describe("A kind of which only the metadata is watched", func() {
 			report, err := tracker.Check(ctx, []object.Key{sample})
 			g.Expect(err).NotTo(HaveOccurred())
 
-			return report.Message()
+			return report.Message(namespace)
 		}
 
 		Expect(check(Default)).To(HaveSuffix("does not exist"))

@@ -69,7 +69,7 @@ func (t *Tracker) explain(ctx context.Context, owner Owner, id object.Key, workl
 	}
 
 	if problem := podsProblem(list.Items); problem != "" {
-		result.Message = problem
+		result.Message, result.NamesPod = problem, true
 	}
 
 	result.Final = result.Final || hasInvalidImage(result.Images, list.Items)

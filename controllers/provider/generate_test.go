@@ -184,7 +184,7 @@ func (g generator) look(r *run) {
 		AppVersion: newest.Version, Contract: "v1beta2", Description: "Upgrade complete",
 	}
 	if newest.Status == v1alpha2.RevisionFailed {
-		r.installed.Record.Description = "not healthy within 5m: Deployment capa-system/manager: Replicas: 0/1"
+		r.installed.Record.Description = "not healthy within 5m: Deployment manager: Replicas: 0/1"
 	}
 
 	if g.rarely() {

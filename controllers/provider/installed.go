@@ -138,7 +138,7 @@ func (i *installed) objectsHealthy() bool {
 // that wait for others are named only if there is no other cause.
 func (i *installed) unhealthy() string {
 	if i.objectsHealthy() {
-		return cmp.Or(i.trust.cause(), i.health.Message(), strings.Join(i.replicas.wrong, "; "))
+		return cmp.Or(i.trust.cause(), i.health.Message(i.History.Release.Namespace), strings.Join(i.replicas.wrong, "; "))
 	}
 
 	if i.health == nil {
@@ -149,7 +149,7 @@ func (i *installed) unhealthy() string {
 		return waits(i.waiting, h.Object)
 	})
 
-	return health.Report{Objects: causes}.Message()
+	return health.Report{Objects: causes}.Message(i.History.Release.Namespace)
 }
 
 // inventory returns the objects that the release has, or may have: those of the status, of the newest revision if that

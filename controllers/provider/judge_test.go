@@ -98,7 +98,7 @@ func TestJudge(t *testing.T) {
 			deployed(), func(r *run) { r.installed.health = hopeless },
 			&verdict{
 				failure: v1alpha2.FailureFinal,
-				reason:  "it cannot become healthy: Deployment capa-system/manager: cannot be scheduled",
+				reason:  "it cannot become healthy: Deployment manager: cannot be scheduled",
 			},
 		},
 		"one that is not complete": {

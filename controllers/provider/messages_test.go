@@ -379,7 +379,7 @@ func (c catalog) addHealth() {
 	gaveUp := func(r *run) {
 		r.change.release.Decision.Action = state.Stop
 		r.provider.GetStatus().InstalledVersion = new("v1.0.0")
-		r.installed.Record.Description = "not healthy within 5m: Deployment capa-system/manager: Replicas: 0/1"
+		r.installed.Record.Description = "not healthy within 5m: Deployment manager: Replicas: 0/1"
 	}
 
 	for _, situation := range []struct {

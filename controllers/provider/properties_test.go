@@ -222,8 +222,8 @@ func revisionsExist(s situation, made Report) string {
 }
 
 // ends matches what ends a wait: an object that becomes healthy, another program, a time, or another attempt.
-var ends = regexp.MustCompile(`[A-Z]\w+ [a-z-]+/[a-z-]+: |waiting (until|for) |is running|again|are next|once | yet|` +
-	`change |spec\.|annotation|capstan upgrade|does not answer`)
+var ends = regexp.MustCompile(`[A-Z]\w+ [a-z/-]+: |\(pod |waiting (until|for) |is running|again|are next|once | yet|` +
+	`change |spec\.|annotation|capstan reconcile|does not answer`)
 
 func waitsEnd(_ situation, made Report) string {
 	waits := made.condition(v1alpha2.ReconcilingCondition)
@@ -237,8 +237,6 @@ func waitsEnd(_ situation, made Report) string {
 
 	return ""
 }
-
-var asksForVersion = regexp.MustCompile(`set spec\.version to ([^\s,;]*)`)
 
 // remediesHelp follows the remedies in a message, and looks at what the operator decides then.
 func remediesHelp(s situation, made Report) string {
@@ -263,12 +261,11 @@ func remediesHelp(s situation, made Report) string {
 	remedies := 0
 
 	for remedy, next := range map[string]func() state.Action{
-		fmt.Sprintf("run `capstan upgrade apply infrastructure-aws:%s`", s.r.change.goal.version): func() state.Action {
+		"run `capstan reconcile infrastructure-aws`": func() state.Action {
 			return after(change.Digest, request)
 		},
-		"set spec.version to": func() state.Action {
-			version := asksForVersion.FindStringSubmatch(message)[1]
-			if version != s.r.installed.Record.AppVersion {
+		"run `capstan rollback infrastructure-aws --keep`": func() state.Action {
+			if !strings.Contains(message, "to stay with "+s.r.installed.Record.AppVersion+", ") {
 				return state.Hold
 			}
 
@@ -406,7 +403,7 @@ func TestPropertiesFindLies(t *testing.T) {
 		},
 		"a revision that never was": ofMessage(func(message string) string { return message + "; see revision 99" }),
 		"a remedy for something else": ofMessage(func(message string) string {
-			return strings.NewReplacer("upgrade apply", "status", "set spec.version", "set spec.paused").Replace(message)
+			return strings.NewReplacer("capstan reconcile", "capstan status", "--keep", "--undo").Replace(message)
 		}),
 		"a wait for nothing": ofMessage(func(string) string { return "in progress" }),
 	} {

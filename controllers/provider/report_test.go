@@ -134,7 +134,12 @@ func TestUnhealthyManagerNamesDoubtfulFlags(t *testing.T) {
 	manager := unhealthy("Replicas: 0/1", status.InProgressStatus)
 	r.installed.health = &health.Report{Objects: []health.ObjectHealth{manager}}
 	g.Expect(r.summarize(Result{}, Result{}).Result).To(And(HaveField("Outcome", Waiting), say(
-		"applying v1.0.0: Deployment capa-system/manager: Replicas: 0/1; "+doubtful.String())))
+		"applying v1.0.0: Deployment manager: Replicas: 0/1; "+doubtful.String())))
+
+	crashes := "CrashLoopBackOff: exited with code 2 (Error) (pod manager-5d7-x2)"
+	manager.Message, manager.NamesPod = crashes, true
+	r.installed.health = &health.Report{Objects: []health.ObjectHealth{manager}}
+	g.Expect(r.summarize(Result{}, Result{}).Result).To(say("applying v1.0.0: "+crashes+"; "+doubtful.String()))
 }
 
 func TestConditionIsAsOldAsWhatItSays(t *testing.T) {
@@ -237,7 +242,7 @@ func TestCauseIsOnceInAReport(t *testing.T) {
 	const short = "v1.1.0 failed, given up"
 
 	NewWithT(t).Expect(said).To(Equal(map[string]string{
-		v1alpha2.ReadyCondition: short + ": no node; to try again, run `capstan upgrade apply infrastructure-aws:v1.1.0`",
+		v1alpha2.ReadyCondition: short + ": no node; to try again, run `capstan reconcile infrastructure-aws`",
 
 		v1alpha2.StalledCondition:           short,
 		v1alpha2.ProviderInstalledCondition: short,

@@ -37,7 +37,7 @@ func TestWaitingObjectsAreNotHealthy(t *testing.T) {
 			g.Expect(report.Objects).To(HaveLen(2))
 			g.Expect(report.Missing()).To(BeEmpty(), "drift must not create it")
 			g.Expect(report.Unhealthy()).To(HaveExactElements(HaveField("Object", own)))
-			g.Expect(report.Message()).To(ContainSubstring("is applied once the provider's manager is healthy"))
+			g.Expect(report.Message("")).To(ContainSubstring("is applied once the provider's manager is healthy"))
 
 			g.Expect(health.Report{Objects: withWaiting(all, nil)}.Objects).To(Equal(all))
 		})

@@ -36,7 +36,8 @@ func (r *run) summarize(care, change Result) Summary {
 
 	// A manager that gets a flag which it does not have stops at its start, and only its log says why.
 	for _, f := range r.change.plan.Warnings.Flags {
-		if strings.Contains(ended.text(), "/"+f.Deployment+":") {
+		said := ended.text()
+		if strings.Contains(said, " "+f.Deployment+":") || strings.Contains(said, "(pod "+f.Deployment+"-") {
 			ended.Result = ended.also(f.String())
 		}
 	}
@@ -203,11 +204,9 @@ func (r *run) healthResult() Result {
 
 // hold adds to a message why another revision than the spec asks for stays, and how to end that.
 func (r *run) hold(said message) message {
-	version := r.installed.version()
-
 	switch {
 	case r.change.held():
-		said.runs += heldAt(r.installed.Newest.Number, "another program")
+		said.runs += fmt.Sprintf(", held at revision %d by another program", r.installed.Newest.Number)
 		if r.installed.deployed() {
 			said.runs += fmt.Sprintf(" (%s)", r.installed.description())
 		}
@@ -216,19 +215,24 @@ func (r *run) hold(said message) message {
 		said.remedy = r.remedy("to undo that")
 
 		if said.wanted != "" {
-			said.remedy += fmt.Sprintf("; to keep %s, set spec.version to %[1]s", version)
+			said.remedy = r.keep() + "; " + said.remedy
 		}
 	case r.rollbackTo() != 0:
-		said.runs += heldAt(r.rollbackTo(), "spec.release.rollbackTo")
+		said.runs += rolledBackTo(r.rollbackTo())
 		said.wanted = r.differs()
 		said.remedy = fmt.Sprintf("to end that, run `capstan rollback %s --undo`", v1alpha2.Label(r.provider))
+
+		if said.wanted != "" {
+			said.remedy = fmt.Sprintf("%s; to try %s again, run `capstan rollback %s --undo`", r.keep(), r.askedVersion(),
+				v1alpha2.Label(r.provider))
+		}
 	}
 
 	return said
 }
 
-func heldAt(revision int, by string) string {
-	return fmt.Sprintf(", held at revision %d by %s", revision, by)
+func rolledBackTo(revision int) string {
+	return fmt.Sprintf(", rolled back to revision %d by spec.release.rollbackTo", revision)
 }
 
 // undeletedMessage names objects of earlier revisions that finalizers hold.
@@ -431,7 +435,7 @@ func (r *run) suspended() Result {
 	}
 
 	if to != 0 && to == r.installed.Newest.RollbackTo {
-		said.runs += heldAt(to, "spec.release.rollbackTo")
+		said.runs += rolledBackTo(to)
 	}
 
 	return said.of(Result{Outcome: Ready, Reason: v1alpha2.SuspendedReason}).also(r.installed.replicas.keptMessage())

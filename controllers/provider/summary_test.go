@@ -21,7 +21,7 @@ import (
 )
 
 // absent describes missing.
-const absent = "Deployment capa-system/manager: does not exist"
+const absent = "Deployment manager: does not exist"
 
 var (
 	refused  = Result{Outcome: Stalled, Reason: v1alpha2.VersionNotFoundReason, message: because("there is no v9.9.9")}
@@ -154,7 +154,7 @@ func TestAnotherChart(t *testing.T) {
 	g.Expect(ended.Outcome).To(Equal(Stalled))
 	g.Expect(ended.Reason).To(Equal(v1alpha2.ExternalChangeReason))
 	g.Expect(ended.text()).To(Equal(
-		runs + ": " + why + "; to undo that, run `capstan upgrade apply infrastructure-aws:v1.1.0`"))
+		runs + ": " + why + "; to undo that, run `capstan reconcile infrastructure-aws`"))
 
 	report := r.report(ended, now)
 	for _, condition := range []string{v1alpha2.ReadyCondition, v1alpha2.ProviderInstalledCondition} {
@@ -334,35 +334,38 @@ func TestHolds(t *testing.T) {
 	}{
 		"by helm": {
 			asks("v1.1.0", byHelm),
-			"v1.0.0 is healthy, held at revision 3 by another program (Rollback to 1); v1.1.0 is wanted; to undo that, " +
-				"run `capstan upgrade apply infrastructure-aws:v1.1.0`; to keep v1.0.0, set spec.version to v1.0.0",
+			"v1.0.0 is healthy, held at revision 3 by another program (Rollback to 1); v1.1.0 is wanted; to stay with " +
+				"v1.0.0, run `capstan rollback infrastructure-aws --keep`; to undo that, run `capstan reconcile " +
+				"infrastructure-aws`",
 		},
 		"by helm, with the same version": {
 			asks("v1.0.0", byHelm),
 			"v1.0.0 is healthy, held at revision 3 by another program (Rollback to 1); to undo that, " +
-				"run `capstan upgrade apply infrastructure-aws:v1.0.0`",
+				"run `capstan reconcile infrastructure-aws`",
 		},
 		"by helm, not healthy": {
 			asks("v1.0.0", func(r *run) { byHelm(r); r.installed.health = missing }),
 			"v1.0.0 is not healthy, held at revision 3 by another program (Rollback to 1): " + absent + "; " +
-				"to undo that, run `capstan upgrade apply infrastructure-aws:v1.0.0`",
+				"to undo that, run `capstan reconcile infrastructure-aws`",
 		},
 		"by rollbackTo": {
 			asks("v1.1.0", byUser),
-			"v1.0.0 is healthy, held at revision 1 by spec.release.rollbackTo; v1.1.0 is wanted; " +
-				"to end that, run `capstan rollback infrastructure-aws --undo`",
+			"v1.0.0 is healthy, rolled back to revision 1 by spec.release.rollbackTo; v1.1.0 is wanted; " +
+				"to stay with v1.0.0, run `capstan rollback infrastructure-aws --keep`; to try v1.1.0 again, run `capstan " +
+				"rollback infrastructure-aws --undo`",
 		},
 		"by rollbackTo, with a range": {
 			func(r *run) {
 				byUser(r)
 				r.provider.GetSpec().Version, r.provider.GetStatus().DesiredVersion = "~1.1", "v1.1.3"
 			},
-			"v1.0.0 is healthy, held at revision 1 by spec.release.rollbackTo; v1.1.3 is wanted; " +
-				"to end that, run `capstan rollback infrastructure-aws --undo`",
+			"v1.0.0 is healthy, rolled back to revision 1 by spec.release.rollbackTo; v1.1.3 is wanted; " +
+				"to stay with v1.0.0, run `capstan rollback infrastructure-aws --keep`; to try v1.1.3 again, run `capstan " +
+				"rollback infrastructure-aws --undo`",
 		},
 		"by rollbackTo, with the same version, and paused": {
 			asks("v1.0.0", func(r *run) { byUser(r); r.installed.Newest.Paused = true }),
-			"v1.0.0 is paused, held at revision 1 by spec.release.rollbackTo: its Deployments have no replicas; " +
+			"v1.0.0 is paused, rolled back to revision 1 by spec.release.rollbackTo: its Deployments have no replicas; " +
 				"to end that, run `capstan rollback infrastructure-aws --undo`",
 		},
 	} {
@@ -474,29 +477,29 @@ func TestFailedAttempt(t *testing.T) {
 			r:        twice,
 			decision: state.Decision{Action: state.Stop, Attempts: 2},
 			outcome:  Stalled, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
-			message: "v1.0.0 runs; v1.1.0 failed twice, given up: no node; to try again, run `capstan upgrade apply " +
-				"infrastructure-aws:v1.1.0`",
+			message: "v1.0.0 runs; v1.1.0 failed twice, given up: no node; to try again, run `capstan reconcile " +
+				"infrastructure-aws`",
 		},
 		"a change of settings, given up": {
 			r:        settings,
 			decision: state.Decision{Action: state.Stop, Attempts: 2},
 			outcome:  Stalled, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
 			message: "v1.0.0 runs; a change of its settings failed twice, given up: no node; to try again, run " +
-				"`capstan upgrade apply infrastructure-aws:v1.0.0`",
+				"`capstan reconcile infrastructure-aws`",
 		},
 		"given up after one": {
 			r:        newTestRun(hopeless),
 			decision: state.Decision{Action: state.Stop, Attempts: 1},
 			outcome:  Stalled, reason: v1alpha2.UnhealthyReason, condition: v1alpha2.ProviderInstalledCondition,
-			message: "v1.1.0 failed, given up: Upgrade complete; to try again, run `capstan upgrade apply " +
-				"infrastructure-aws:v1.1.0`",
+			message: "v1.1.0 failed, given up: Upgrade complete; to try again, run `capstan reconcile " +
+				"infrastructure-aws`",
 		},
 		"a rollback of the user, given up": {
 			r:        requested,
 			decision: state.Decision{Action: state.Stop, Attempts: 1},
 			outcome:  Stalled, reason: v1alpha2.InstallFailedReason, condition: v1alpha2.ProviderInstalledCondition,
-			message: "the rollback to revision 1 failed, given up: Upgrade complete; to try again, run `capstan rollback " +
-				"infrastructure-aws 1`",
+			message: "the rollback to revision 1 failed, given up: Upgrade complete; to try again, run `capstan reconcile " +
+				"infrastructure-aws`",
 		},
 		"not rolled back": {
 			r:        newTestRun(revision(2, v1alpha2.RevisionFailed, wanted)),
@@ -611,7 +614,7 @@ func TestSuspended(t *testing.T) {
 			newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted)), Ready, "v1.0.0 is healthy; " + unchanged,
 		},
 		"not healthy": {
-			unhealthy, Idle, "v1.0.0 is not healthy: Deployment capa-system/manager: does not exist; " + unchanged,
+			unhealthy, Idle, "v1.0.0 is not healthy: Deployment manager: does not exist; " + unchanged,
 		},
 		"the version":  {asking("1.0.0"), Ready, "v1.0.0 is healthy; " + unchanged},
 		"in the range": {asking("~1.0"), Ready, "v1.0.0 is healthy; " + unchanged},
@@ -629,7 +632,8 @@ func TestSuspended(t *testing.T) {
 			"what is installed is not trusted: " + untrusted.Error() + "; " + unchanged,
 		},
 		"held at a revision": {
-			held, Ready, "v1.0.0 is healthy, held at revision 1 by spec.release.rollbackTo; v1.2.0 is wanted; " + unchanged,
+			held, Ready, "v1.0.0 is healthy, rolled back to revision 1 by spec.release.rollbackTo; v1.2.0 is wanted; " +
+				unchanged,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -120,8 +120,8 @@ func (r *run) triesGivenUp() bool {
 
 // refuseGivenUp ends a change to a version that was given up.
 func (r *run) refuseGivenUp(context.Context) error {
-	return problem.Fail(v1alpha2.InstallFailedReason, "%s was given up before, and no revision is known to return to; to "+
-		"try it again, run `capstan upgrade apply %s:%[1]s`", r.change.goal.version, v1alpha2.Label(r.provider))
+	return problem.Fail(v1alpha2.InstallFailedReason, "%s was given up before, and no revision is known to return to; %s",
+		r.change.goal.version, r.remedy("to try it again"))
 }
 
 // noteVersions writes into annotations of the resource what a lost status must not undo: the version that its range was

@@ -46,7 +46,7 @@ func TestProblemNamesCauses(t *testing.T) {
 	run.installed.waiting = waiting
 
 	run.installed.health = &health.Report{Objects: withWaiting([]health.ObjectHealth{gate}, waiting)}
-	g.Expect(run.installed.unhealthy()).To(Equal(gate.String()))
+	g.Expect(run.installed.unhealthy()).To(Equal(gate.Describe("capa-system")))
 
 	gate.Status = status.CurrentStatus
 	run.installed.health = &health.Report{Objects: withWaiting([]health.ObjectHealth{gate}, waiting)}

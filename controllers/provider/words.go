@@ -86,14 +86,11 @@ func (r *run) differs() string {
 
 // remedy names the command that makes the operator do what the resource asks for.
 func (r *run) remedy(aim string) string {
-	label, version := v1alpha2.Label(r.provider), r.wantedVersion()
+	return fmt.Sprintf("%s, run `capstan reconcile %s`", aim, v1alpha2.Label(r.provider))
+}
 
-	switch {
-	case r.rollbackTo() != 0:
-		return fmt.Sprintf("%s, run `capstan rollback %s %d`", aim, label, r.rollbackTo())
-	case ranges.IsExact(version):
-		return fmt.Sprintf("%s, run `capstan upgrade apply %s:%s`", aim, label, version)
-	}
-
-	return fmt.Sprintf("%s, change the annotation %s", aim, v1alpha2.ReconcileRequestAnnotation)
+// keep names the command that makes the installed version the one that the resource asks for.
+func (r *run) keep() string {
+	return fmt.Sprintf("to stay with %s, run `capstan rollback %s --keep`", r.installed.version(),
+		v1alpha2.Label(r.provider))
 }

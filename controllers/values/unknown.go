@@ -19,7 +19,7 @@ func Unknown(set map[string]string, version string, used []string) []string {
 		}
 
 		hint := ""
-		if similar := mostSimilar(name, used); similar != "" {
+		if similar := MostSimilar(name, used); similar != "" {
 			hint = "; did you mean " + similar + "?"
 		}
 
@@ -29,9 +29,9 @@ func Unknown(set map[string]string, version string, used []string) []string {
 	return all
 }
 
-// mostSimilar returns the name that differs from another one in the fewest characters, no more than a third of them;
+// MostSimilar returns the name that differs from another one in the fewest characters, no more than a third of them;
 // empty if there is none.
-func mostSimilar(name string, names []string) string {
+func MostSimilar(name string, names []string) string {
 	const part = 3
 
 	best, least := "", len(name)/part+1

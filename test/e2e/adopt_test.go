@@ -247,7 +247,7 @@ spec:
 
 	It("is reported by an event and in the history", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "history", "docker")).To(MatchRegexp(
-			`1 +\S+ +deployed +yes +v1\.0\.0 +capstan +generation 1 of the resource, 12 objects adopted from v1\.0\.0 +` +
+			`1 +\S+ +deployed +yes +v1\.0\.0 +capstan +12 objects adopted from v1\.0\.0 +` +
 				`\w{12} +Install complete; adopted 12 existing objects\n$`))
 
 		events := &eventsv1.EventList{}

@@ -345,8 +345,8 @@ var _ = Describe("The command line", Ordered, func() {
 	It("shows the history, and the difference to a revision", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "history", "infrastructure/docker")).To(MatchRegexp(
 			`(?s)^REVISION .*\n` +
-				`1 +\S+ +superseded +yes +v1\.0\.0 +capstan +generation 1 of the resource +\w{12} +Install complete\n` +
-				`2 +\S+ +deployed +yes +v1\.1\.0 +capstan +generation 2 of the resource +\w{12} +Upgrade complete\n$`,
+				`1 +\S+ +superseded +yes +v1\.0\.0 +capstan +installation +\w{12} +Install complete\n` +
+				`2 +\S+ +deployed +yes +v1\.1\.0 +capstan +version +\w{12} +Upgrade complete\n$`,
 		))
 		Expect(cli.succeed(ctx, "diff", "docker", "--revision", "1")).To(And(
 			ContainSubstring("ConfigMap infrastructure-docker-system/capd-load-balancer would be created:"),
@@ -362,12 +362,12 @@ var _ = Describe("The command line", Ordered, func() {
 	It("rolls back to a revision, and undoes it", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "rollback", "docker", "2")).To(And(
 			ContainSubstring("docker: rolling back to revision 2, version v1.1.0\n"),
-			MatchRegexp(`docker: v1\.1\.0 is healthy, held at revision 2 by spec\.release\.rollbackTo; to end .* \(\S+s\)\n$`),
+			MatchRegexp(`docker: v1\.1\.0 is healthy, rolled back to revision 2 by \S+; to end .* \(\S+s\)\n$`),
 		))
 		Expect(cli.succeed(ctx, "status", "docker")).To(
-			And(ContainSubstring("held at revision 2 by spec.release.rollbackTo"), ContainSubstring("revision 4, deployed")))
+			And(ContainSubstring("rolled back to revision 2 by spec."), ContainSubstring("revision 4, deployed")))
 		Expect(cli.succeed(ctx, "rollback", "docker", "1")).To(
-			MatchRegexp(`docker: v1\.0\.0 is healthy, held at revision 1 by \S+; v1\.1\.0 is wanted; .* \(\S+s\)\n$`))
+			MatchRegexp(`docker: v1\.0\.0 is healthy, rolled back to revision 1 by \S+; v1\.1\.0 is wanted; .* \(\S+s\)\n$`))
 		out, warnings, code := cli.run(ctx, "diff", "docker")
 		Expect(code).To(BeZero())
 		Expect(out).To(Equal("infrastructure-docker: no changes\n"))
@@ -377,6 +377,17 @@ var _ = Describe("The command line", Ordered, func() {
 		cli.fail(ctx, "rollback", "docker", "--undo").To(ContainSubstring("repeat the command with --yes"))
 		cli.fail(ctx, "rollback", "aws", "--undo").To(ContainSubstring("aws is not held at a revision"))
 		Expect(cli.writes()).To(Equal(before))
+
+		By("keeping it")
+		Expect(cli.succeed(ctx, "rollback", "docker", "--keep")).To(And(
+			ContainSubstring("docker: spec.version becomes v1.0.0 instead of v1.1.0\n"),
+			MatchRegexp(`docker: v1\.0\.0 is healthy \(\S+s\)\n$`)))
+		cli.fail(ctx, "rollback", "docker", "--keep").To(ContainSubstring("docker asks for v1.0.0 already"))
+		Expect(cli.succeed(ctx, "reconcile", "docker")).To(And(
+			ContainSubstring("docker: reconcile requested\n"), HaveSuffix("s)\n")))
+		cli.succeed(ctx, "upgrade", "apply", "docker:v1.1.0")
+		cli.succeed(ctx, "rollback", "docker", "1")
+
 		Expect(cli.succeed(ctx, "rollback", "docker", "--undo", "--yes")).To(And(
 			ContainSubstring("docker is held at revision 1, with v1.0.0. Without that, the operator applies what the "+
 				"resource asks for now: v1.1.0.\n"),
@@ -511,7 +522,8 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(failure).To(ContainSubstring("timed out after 3s"))
 
 		Expect(cli.succeed(ctx, "delete", "infrastructure-cli", "--force", "--include-namespace", "--wait")).To(
-			MatchRegexp(`InfrastructureProvider cli/cli: removed \(\S+s\)\nNamespace cli: removed\n$`))
+			MatchRegexp(`InfrastructureProvider cli/cli: removed \(\S+s\)\nNamespace cli: removed\n1 CRD kept; to delete .*: ` +
+				`kubectl delete crd -l 'cluster\.x-k8s\.io/provider in \(infrastructure-cli\)'\n$`))
 		Expect(w.client.Get(ctx, client.ObjectKey{Name: "cli"}, &corev1.Namespace{})).To(
 			MatchError(ContainSubstring("not found")), "it can be created again")
 		Expect(
@@ -519,6 +531,7 @@ var _ = Describe("The command line", Ordered, func() {
 		).To(Succeed())
 
 		before = cli.writes()
+		cli.fail(ctx, "delete", "--all").To(ContainSubstring("repeat the command with --yes"))
 		Expect(cli.succeed(ctx, "delete", "--all", "--include-crds", "--dry-run")).To(MatchRegexp(
 			`^InfrastructureProvider \S+/docker would be removed\n` +
 				`├─ release infrastructure-docker with \d+ objects\n└─ \d+ CRDs\n` +
@@ -526,7 +539,7 @@ var _ = Describe("The command line", Ordered, func() {
 		))
 		Expect(cli.writes()).To(Equal(before))
 
-		Expect(cli.succeed(ctx, "delete", "--all", "--include-crds", "--include-namespaces")).To(And(
+		Expect(cli.succeed(ctx, "delete", "--all", "--include-crds", "--include-namespaces", "--yes")).To(And(
 			ContainSubstring("/docker: removed ("), ContainSubstring("/aws: removed ("),
 			ContainSubstring("CoreProvider cluster-api-system/cluster-api: removed ("),
 			Not(ContainSubstring("healthy")),

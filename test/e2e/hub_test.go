@@ -105,8 +105,8 @@ var _ = Describe("On a hub with the providers of another cluster, capstan", Orde
 			"To upgrade the providers, run `capstan upgrade apply --contract v1beta2"
 
 		Expect(cli.succeed(ctx, "upgrade", "plan", "--config", config)).To(Equal(
-			"Contract v1beta2\n" + table + "`.\n\n" +
-				"Contract v1beta2 " + ofBerlin + "\n" + table + " --namespace berlin`.\n"))
+			"Contract v1beta2\n" + table + " --config " + config + "`.\n\n" +
+				"Contract v1beta2 " + ofBerlin + "\n" + table + " --namespace berlin --config " + config + "`.\n"))
 	})
 
 	It("upgrade apply changes those of one", func(ctx SpecContext) {
@@ -179,7 +179,7 @@ var _ = Describe("On a hub with the providers of another cluster, capstan", Orde
 		unchanged()
 
 		By("deleting what is here")
-		cli.succeed(ctx, "delete", "--all")
+		cli.succeed(ctx, "delete", "--all", "--yes")
 		Expect(w.helm(ctx, "helm", "list", "-A")).To(BeEmpty())
 	})
 })

@@ -96,8 +96,8 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 				beStalled(v1alpha2.TimedOutWaitingForDeploymentReason),
 				notBeReady(v1alpha2.TimedOutWaitingForDeploymentReason,
 					"v1.0.0 runs; v1.1.0 failed twice, given up: not healthy within 8s",
-					"Deployment unhealthy/unhealthy-controller-manager",
-					"; to try again, run `capstan upgrade apply infrastructure-unhealthy:v1.1.0`",
+					"unhealthy-controller-manager",
+					"; to try again, run `capstan reconcile infrastructure-unhealthy`",
 				),
 				haveCondition(v1alpha2.ProviderUpgradedCondition, metav1.ConditionFalse, v1alpha2.ComponentsUpgradeErrorReason,
 					"v1.1.0 failed twice, given up"),
@@ -320,8 +320,8 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		Eventually(w.read(ctx, p)).Should(
 			beReadyWith(v1alpha2.ExternalChangeReason,
 				"v1.0.0 is healthy, held at revision 3 by another program (Rollback to 1); v1.1.0 is wanted; ",
-				"to undo that, run `capstan upgrade apply infrastructure-frozen:v1.1.0`",
-				"set spec.version to v1.0.0",
+				"to undo that, run `capstan reconcile infrastructure-frozen`",
+				"to stay with v1.0.0, run `capstan rollback infrastructure-frozen --keep`",
 			))
 		Consistently(
 			func() []helmRelease { return w.helm(ctx, "helm", "history", release, "-n", p.Namespace) },
@@ -337,7 +337,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		Eventually(w.read(ctx, p)).Should(
 			notBeReady(v1alpha2.ExternalChangeReason,
 				"not installed: another program uninstalled release frozen/infrastructure-frozen",
-				"run `capstan upgrade apply infrastructure-frozen:v1.0.0`", "delete this resource"))
+				"run `capstan reconcile infrastructure-frozen`", "delete this resource"))
 		Expect(w.helm(ctx, "helm", "list", "-n", p.Namespace)).To(BeEmpty())
 		Expect(p.Status.InstalledVersion).To(BeNil())
 		Expect(p.Status.History).To(BeEmpty())

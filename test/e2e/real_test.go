@@ -359,7 +359,7 @@ var _ = Describe("Real providers", Ordered, func() {
 			}).Should(Succeed(), o.GetKind())
 		}
 
-		Expect(cli.succeed(ctx, "delete", "--all", "--include-crd", "--include-namespace", "--wait")).To(
+		Expect(cli.succeed(ctx, "delete", "--all", "--include-crd", "--include-namespace", "--wait", "--yes")).To(
 			ContainSubstring("CoreProvider cluster-api-system/cluster-api: removed"))
 		Expect(w.clusterObjects(ctx)).To(BeEmpty())
 	})

@@ -125,7 +125,7 @@ var _ = Describe("Every real release", Ordered, func() {
 	})
 
 	It("is removed, and leaves nothing behind", func(ctx SpecContext) {
-		cli.succeed(ctx, "delete", "--all", "--include-crd", "--include-namespace", "--wait")
+		cli.succeed(ctx, "delete", "--all", "--include-crd", "--include-namespace", "--wait", "--yes")
 		Expect(w.clusterObjects(ctx)).To(BeEmpty())
 	})
 })

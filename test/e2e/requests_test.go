@@ -43,7 +43,7 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 
 	// pending matches a provider with changes that were not applied.
 	pending := func(reason string, parts ...string) types.GomegaMatcher {
-		parts = append(parts, "since revision", "; to apply that, run `capstan upgrade apply ")
+		parts = append(parts, "since revision", "; to apply that, run `capstan reconcile ")
 		return haveCondition(v1alpha2.ChangesPendingCondition, metav1.ConditionTrue, reason, parts...)
 	}
 	notPending := Not(WithTransform(v1alpha2.Provider.GetConditions,
@@ -249,7 +249,7 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 
 		held := beReadyWith(v1alpha2.ExternalChangeReason,
 			"v1.0.0 is healthy, held at revision 3 by another program",
-			"run `capstan upgrade apply infrastructure-escaped:v1.1.0`")
+			"run `capstan reconcile infrastructure-escaped`")
 
 		w.awaitItem(ctx, p)
 		Expect(w.operator.Stop()).To(Succeed())

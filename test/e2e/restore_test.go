@@ -172,7 +172,7 @@ var _ = Describe("A resource that is restored without its status", Ordered, Cont
 			func(spec *v1alpha2.ProviderSpec) { spec.Version = "v1.0.1" },
 			beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "v1.0.0 runs; v1.0.1 failed"),
 			beStalled(v1alpha2.InstallFailedReason,
-				"v1.0.1 was given up before", "capstan upgrade apply infrastructure-given-up:v1.0.1")),
+				"v1.0.1 was given up before", "capstan reconcile infrastructure-given-up")),
 		Entry("of an automatic upgrade", "automatic",
 			func(spec *v1alpha2.ProviderSpec) {
 				spec.Version, spec.UpgradePolicy = "~1.0", &v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradePatch}

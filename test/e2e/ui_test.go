@@ -115,7 +115,7 @@ var _ = Describe("The status page", Ordered, everyKubernetes, func() {
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.1.0"))
 		Eventually(page.read).WithArguments(ctx, providerPath(docker)).Should(And(
 			ContainSubstring("Revision 2"),
-			ContainSubstring("by capstan: generation 2 of the resource"),
+			ContainSubstring("by capstan: version"),
 			ContainSubstring("registry.example.com/capi/capd-manager:v1.1.0"),
 			ContainSubstring("dockerclusters.infrastructure.cluster.x-k8s.io"),
 			ContainSubstring("CAPD_DOCKER_HOST"), Not(ContainSubstring(variableValue)),

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -42,13 +43,10 @@ func AddClusterFlags(flags *pflag.FlagSet) *ClusterFlags {
 		flag.Hidden = flag.Name != "kubeconfig" && flag.Name != "context"
 		flags.AddFlag(flag)
 	})
-	flags.StringVarP(
-		&f.namespace,
-		"namespace",
-		"n",
-		"",
-		"Only consider providers in this namespace. Default: all, regardless of the kubeconfig.",
-	)
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "Namespace of the providers. Default: all.")
+
+	connection.AddFlag(flags.Lookup("namespace"))
+	connection.VisitAll(func(flag *pflag.Flag) { _ = connection.SetAnnotation(flag.Name, connectionAnnotation, nil) })
 
 	return f
 }
@@ -135,7 +133,8 @@ func (f *ClusterFlags) restConfig() (*rest.Config, error) {
 
 	inCluster := os.Getenv("KUBERNETES_SERVICE_HOST") != ""
 	if len(raw.Clusters) == 0 && *f.kubectl.APIServer == "" && !inCluster {
-		return nil, errors.New("no kubeconfig was found")
+		places := f.kubectl.ToRawKubeConfigLoader().ConfigAccess().GetLoadingPrecedence()
+		return nil, fmt.Errorf("no kubeconfig was found: %s", strings.Join(places, ", "))
 	}
 
 	return f.kubectl.ToRESTConfig()

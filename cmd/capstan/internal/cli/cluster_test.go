@@ -40,7 +40,8 @@ func TestConnect(t *testing.T) {
 	}{
 		"no kubeconfig": {
 			nil,
-			"find the management cluster: no kubeconfig was found; select one with --kubeconfig or --context",
+			"find the management cluster: no kubeconfig was found: " + os.Getenv("KUBECONFIG") + "; select one with " +
+				"--kubeconfig or --context",
 		},
 		"a kubeconfig": {[]string{"--kubeconfig", file}, ""},
 		"a context":    {[]string{"--kubeconfig", file, "--context", "two"}, ""},

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/catalog"
 )
 
 // completionTimeout limits the requests for one completion: a shell waits for it.
@@ -27,6 +29,23 @@ func CompleteProvider(cmd *cobra.Command, args []string, word string) ([]cobra.C
 // CompleteProviders completes any number of arguments with the providers of the management cluster, each once.
 func CompleteProviders(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return completeNames(existingProviders(cmd), args, word), cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteRevision completes a provider, and then a revision of its release.
+func CompleteRevision(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return CompleteProvider(cmd, args, word)
+	}
+
+	var found []cobra.Completion
+
+	if p, err := FindOne(existingProviders(cmd), args[0]); err == nil {
+		for _, r := range p.GetStatus().History {
+			found = append(found, cobra.CompletionWithDesc(strconv.Itoa(r.Number), r.Version+", "+string(r.Status)))
+		}
+	}
+
+	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
 // CompleteProviderVersions is CompleteProviders for arguments of the form PROVIDER:VERSION, with the versions that
@@ -62,22 +81,39 @@ func CompleteKnownProviders(
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 
+	return known(cmd, func(e catalog.Entry) (string, bool) { return e.Label(), true })
+}
+
+// CompleteKnownNames returns what completes a flag with the names of the providers of a type in the catalog.
+func CompleteKnownNames(of v1alpha2.ProviderType) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return known(cmd, func(e catalog.Entry) (string, bool) { return e.Name, e.Type == of })
+	}
+}
+
+// known completes with the names that providers of the catalog have.
+func known(
+	cmd *cobra.Command, name func(catalog.Entry) (string, bool),
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags := AddCatalogFlags(set)
 	copyFlags(set, cmd.Flags())
 
-	catalog, err := flags.Load()
+	known, err := flags.Load()
 	if err != nil {
 		cobra.CompDebugln(err.Error(), false)
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 
-	labels := make([]cobra.Completion, 0, len(catalog.Entries))
-	for _, e := range catalog.Entries {
-		labels = append(labels, cobra.CompletionWithDesc(e.Label(), e.URL))
+	names := make([]cobra.Completion, 0, len(known.Entries))
+
+	for _, e := range known.Entries {
+		if text, matches := name(e); matches {
+			names = append(names, cobra.CompletionWithDesc(text, e.URL))
+		}
 	}
 
-	return labels, cobra.ShellCompDirectiveNoFileComp
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeNames returns the names of providers that complete a word, except those of the arguments: labels, or, if

@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/values"
 )
 
 // Providers lists the provider resources in the namespace of --namespace, in clusterctl's order of
@@ -28,6 +29,20 @@ func (c *Cluster) ProvidersIn(ctx context.Context, namespace string) ([]v1alpha2
 	}
 
 	return all, err
+}
+
+// None says that there are no providers in the namespace of --namespace, and how many others have.
+func (c *Cluster) None(ctx context.Context) string {
+	if c.Namespace == "" {
+		return "There are no providers."
+	}
+
+	text := "There are no providers in namespace " + c.Namespace
+	if all, _, err := c.list(ctx, ""); err == nil {
+		text += fmt.Sprintf("; others have %d", len(all))
+	}
+
+	return text + "."
 }
 
 // Visible is Providers without the kinds that the user may not list, which are named in a warning; empty for none.
@@ -52,7 +67,8 @@ type forbiddenError struct {
 }
 
 func (e *forbiddenError) Error() string {
-	return fmt.Sprintf("list %s resources: %v", e.kinds[0], e.err)
+	return fmt.Sprintf("list %s resources: %v; ask an administrator for the ClusterRole view, which allows it",
+		e.kinds[0], e.err)
 }
 
 // Unwrap returns the answer of the API server.
@@ -183,6 +199,15 @@ func FindOne(all []v1alpha2.Provider, argument string) (v1alpha2.Provider, error
 	case len(all) == 0:
 		return nil, fmt.Errorf("provider %s not found: there are no providers; create its resource, "+
 			"or select another cluster or --namespace", argument)
+	}
+
+	labels := make([]string, 0, len(all))
+	for _, p := range all {
+		labels = append(labels, v1alpha2.Label(p))
+	}
+
+	if similar := values.MostSimilar(argument, labels); similar != "" {
+		return nil, fmt.Errorf("provider %s not found; did you mean %s?", argument, similar)
 	}
 
 	return nil, fmt.Errorf("provider %s not found; the existing ones are: %s", argument, describe(all))

@@ -58,6 +58,8 @@ func TestMatch(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(HaveSuffix("infrastructure-aws (InfrastructureProvider a/aws) and 50 more")))
 	_, err = FindOne(all, "addon/docker")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("provider addon/docker not found")))
+	_, err = FindOne(all, "infrastructur-docker")
+	NewWithT(t).Expect(err).To(MatchError("provider infrastructur-docker not found; did you mean infrastructure-docker?"))
 	_, err = FindOne(all, "kubeadm")
 	NewWithT(t).Expect(err).To(MatchError("kubeadm is ambiguous: bootstrap-kubeadm (BootstrapProvider kb/kubeadm), " +
 		"control-plane-kubeadm (ControlPlaneProvider kcp/kubeadm); use the kind or --namespace to select one"))

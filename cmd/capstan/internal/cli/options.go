@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -28,15 +30,55 @@ type Options struct {
 	Program string
 	// Version of the program; empty if it is unknown.
 	Version string
+
+	// repeated are the flags that all commands need to find the same cluster and namespace.
+	repeated []*pflag.Flag
 }
 
 func (o *Options) version() ProgramVersion {
 	return ProgramVersion{Version: o.Version, ChartFormat: chartgen.Version}
 }
 
-// Named returns a message in which the commands in backquotes begin with what users type to run the program.
+// Repeat notes the flags of a command that the commands which it proposes need as well.
+func (o *Options) Repeat(flags *pflag.FlagSet) {
+	flags.Visit(func(flag *pflag.Flag) {
+		if _, isConnection := flag.Annotations[connectionAnnotation]; isConnection {
+			o.repeated = append(o.repeated, flag)
+		}
+	})
+}
+
+// connectionAnnotation is the annotation of the flags that select a cluster or a namespace.
+const connectionAnnotation = "connection"
+
+var ownCommand = regexp.MustCompile("`" + ProgramName + " ([^`]*)`")
+
+// Named returns a message in which the commands in backquotes are what users type: with the name of the program and the
+// flags that select the cluster and the namespace.
 func (o *Options) Named(message string) string {
-	return strings.ReplaceAll(message, "`"+ProgramName+" ", "`"+cmp.Or(o.Program, ProgramName)+" ")
+	return ownCommand.ReplaceAllStringFunc(message, func(quoted string) string {
+		command := cmp.Or(o.Program, ProgramName) + " " + ownCommand.FindStringSubmatch(quoted)[1]
+
+		for _, flag := range o.repeated {
+			if !strings.Contains(command, " --"+flag.Name) {
+				command += Repeated(flag)
+			}
+		}
+
+		return "`" + command + "`"
+	})
+}
+
+// Repeated returns a flag as it is typed.
+func Repeated(flag *pflag.Flag) string {
+	value := flag.Value.String()
+	if strings.ContainsFunc(value, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_./:@=,-", r)
+	}) {
+		value = "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+	}
+
+	return " --" + flag.Name + " " + value
 }
 
 // Warnf writes a warning to the error stream.

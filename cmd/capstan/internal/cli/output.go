@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -21,12 +22,15 @@ const (
 	FormatTable = "table"
 	FormatJSON  = "json"
 	FormatYAML  = "yaml"
-	// FormatTree is for commands that have it only.
+	// Some commands have these as well.
 	FormatTree = "tree"
+	FormatWide = "wide"
+	FormatName = "name"
 )
 
 // OutputFlags are the flags of commands that print data.
 type OutputFlags struct {
+	flags         *pflag.FlagSet
 	format, color string
 	formats       []string
 }
@@ -34,7 +38,7 @@ type OutputFlags struct {
 // AddOutputFlags adds --output and --color to a command, which may have more formats than all have.
 func AddOutputFlags(flags *pflag.FlagSet, more ...string) *OutputFlags {
 	formats := append([]string{FormatTable, FormatJSON, FormatYAML}, more...)
-	f := &OutputFlags{formats: formats}
+	f := &OutputFlags{flags: flags, formats: formats}
 	flags.StringVarP(
 		&f.format,
 		"output",
@@ -47,12 +51,15 @@ func AddOutputFlags(flags *pflag.FlagSet, more ...string) *OutputFlags {
 		&f.color,
 		"color",
 		"auto",
-		"When to use colors: auto, always, never.",
+		"Colors: auto, always, never.",
 	)
 	SetValues(flags, "color", "auto", "always", "never")
 
 	return f
 }
+
+// Given reports whether the user has chosen a format.
+func (f *OutputFlags) Given() bool { return f.flags.Changed("output") }
 
 // Printer returns the printer for an output stream. It is an error if the flags have unknown
 // values.
@@ -173,10 +180,12 @@ func (p *Printer) Paint(style Style, line string) string {
 type Row struct {
 	Cells []string
 	Style Style
+	// Wrap keeps the whole last cell on a terminal, in further lines if it is too long.
+	Wrap bool
 }
 
 // Table prints rows in aligned columns below a header. Without a header there are only the rows. On a terminal, lines
-// are cut to its width.
+// are wrapped or cut to its width.
 func (p *Printer) Table(header []string, rows []Row) error {
 	if len(header) > 0 {
 		rows = append([]Row{{Cells: header, Style: Bold}}, rows...)
@@ -202,10 +211,52 @@ func (p *Printer) Table(header []string, rows []Row) error {
 	// Escape sequences would count as width, so lines are painted after they are aligned.
 	lines := strings.Split(text.String(), "\n")
 	for i, row := range rows {
-		p.Printf("%s", p.Paint(row.Style, Cut(strings.TrimRight(lines[i], " "), p.Width)))
+		line := strings.TrimRight(lines[i], " ")
+
+		parts := []string{Cut(line, p.Width)}
+		if last := object.Printable(row.Cells[len(row.Cells)-1]); row.Wrap && last != "" {
+			parts = p.wrapLast(line, last)
+		}
+
+		for _, part := range parts {
+			p.Printf("%s", p.Paint(row.Style, strings.TrimRight(part, " ")))
+		}
 	}
 
 	return nil
+}
+
+// wrapLast returns a line with its last cell wrapped: in its column if that has room, else below the others.
+func (p *Printer) wrapLast(line, last string) []string {
+	const (
+		room        = 40
+		indentation = 2
+	)
+
+	others := strings.TrimSuffix(line, last)
+	column := utf8.RuneCountInString(others)
+
+	if p.Width == 0 || column+utf8.RuneCountInString(last) <= p.Width {
+		return []string{line}
+	}
+
+	if p.Width-column >= room {
+		wrapped := p.wrap(last, column)
+		for i := range wrapped[1:] {
+			wrapped[i+1] = strings.Repeat(" ", column) + wrapped[i+1]
+		}
+
+		wrapped[0] = others + wrapped[0]
+
+		return wrapped
+	}
+
+	lines := []string{Cut(others, p.Width)}
+	for _, part := range p.wrap(last, indentation) {
+		lines = append(lines, strings.Repeat(" ", indentation)+part)
+	}
+
+	return lines
 }
 
 // columnGap is the number of spaces between columns.

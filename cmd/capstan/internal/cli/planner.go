@@ -42,11 +42,30 @@ type PlannerFlags struct {
 	config            controllers.Config
 	// newOperator is used instead of the flags if the cluster has no operator; it may be nil.
 	newOperator *OperatorConfig
+
+	// flags are those of the command.
+	flags *pflag.FlagSet
+}
+
+// Repeated returns the flags of these that the user has given, as they are typed.
+func (f *PlannerFlags) Repeated() string {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	AddPlannerFlags(own)
+
+	text := ""
+
+	f.flags.Visit(func(flag *pflag.Flag) {
+		if own.Lookup(flag.Name) != nil {
+			text += Repeated(flag)
+		}
+	})
+
+	return text
 }
 
 // AddPlannerFlags adds the operator's flags to a command that plans what the operator would do.
 func AddPlannerFlags(flags *pflag.FlagSet) *PlannerFlags {
-	f := &PlannerFlags{}
+	f := &PlannerFlags{flags: flags}
 	flags.StringVar(
 		&f.operatorNamespace,
 		"operator-namespace",
@@ -105,6 +124,8 @@ type Planner struct {
 	options controllers.Options
 	// unknown are the variables of the operator's environment, which only the operator knows.
 	unknown []string
+	// knowsSources is set if it has the operator's configuration or the user's, and not defaults.
+	knowsSources bool
 }
 
 // Planner returns a planner for a cluster.
@@ -127,7 +148,8 @@ func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (*Pl
 		return nil, err
 	}
 
-	p := &Planner{options: options, unknown: config.EnvironmentNames}
+	known := config.Contents != nil || f.config.Options.ConfigFile != "" || f.config.ChartRepository != ""
+	p := &Planner{options: options, unknown: config.EnvironmentNames, knowsSources: known}
 
 	return p, p.connect(c, options)
 }
@@ -468,4 +490,26 @@ func (p *Planner) Versions(ctx context.Context, provider v1alpha2.Provider) ([]v
 	versions, err := offers.List(ctx, p.planner.Sources, provider)
 
 	return versions, fromHere(provider, err)
+}
+
+// CheckOffered returns an error if the source of a provider does not have a version. It is nil if that cannot be found
+// out here: the operator may have access to what the user has not.
+func (p *Planner) CheckOffered(ctx context.Context, provider v1alpha2.Provider, version string) error {
+	if !p.knowsSources && provider.GetSpec().FetchConfig == nil {
+		return nil
+	}
+
+	offered, err := p.Versions(ctx, provider)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+
+	names := make([]string, 0, len(offered))
+	for _, o := range offered {
+		names = append(names, o.Version)
+	}
+
+	_, err = source.Pick(source.ParseVersions(names), version, "")
+
+	return err
 }

@@ -18,7 +18,7 @@ type Progress struct {
 	mu    sync.Mutex
 	names []string          // of the lines that change, in their order
 	lines map[string]string // by name
-	drawn int               // lines that change on the terminal
+	drawn []string          // the rows that change, as they are on the terminal
 }
 
 // NewProgress shows progress on a stream.
@@ -30,7 +30,7 @@ func NewProgress(out io.Writer) *Progress {
 
 // Show sets the line with a name that changes. Without a terminal it does nothing, and returns false.
 func (p *Progress) Show(name, line string) bool {
-	p.change(func() { p.set(name, line) })
+	p.update(func() { p.set(name, line) })
 
 	return p.isTerminal()
 }
@@ -51,7 +51,7 @@ func (p *Progress) set(name, line string) {
 	p.lines[name] = line
 }
 
-// clear removes all lines that change, within change.
+// clear removes all lines that change, within change or update.
 func (p *Progress) clear() {
 	p.names = nil
 	clear(p.lines)
@@ -59,7 +59,7 @@ func (p *Progress) clear() {
 
 // Drop removes the line with a name.
 func (p *Progress) Drop(name string) {
-	p.change(func() {
+	p.update(func() {
 		p.names = slices.DeleteFunc(p.names, func(n string) bool { return n == name })
 		delete(p.lines, name)
 	})
@@ -83,37 +83,80 @@ func (p *Progress) Retries(o *Options) func(error) bool {
 	}
 }
 
-// change makes a change while the lines that change are not on the terminal.
+// change prints something while the lines that change are not on the terminal.
 func (p *Progress) change(do func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	if p.drawn > 0 {
-		fmt.Fprintf(p.out, "\x1b[%dA\x1b[J", p.drawn) // up, and clears what is below
-	}
+	p.erase()
+	do()
+	p.draw()
+}
+
+// update changes lines. Only the rows that become others are written.
+func (p *Progress) update(do func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 
 	do()
+	p.draw()
+}
 
+func (p *Progress) erase() {
+	if len(p.drawn) > 0 {
+		fmt.Fprintf(p.out, "\x1b[%dA\x1b[J", len(p.drawn)) // up, and clears what is below
+	}
+
+	p.drawn = nil
+}
+
+func (p *Progress) draw() {
 	shown := p.shown()
-	for _, line := range shown {
-		fmt.Fprintln(p.out, Cut(object.Printable(line), p.width))
+	if len(shown) != len(p.drawn) {
+		p.erase()
 	}
 
-	p.drawn = len(shown)
+	for i, row := range shown {
+		switch {
+		case p.drawn == nil:
+			fmt.Fprintln(p.out, row)
+		case p.drawn[i] != row:
+			fmt.Fprintf(p.out, "\x1b[%dA\x1b[2K%s\r\x1b[%[1]dB", len(shown)-i, row) // up, clears the row, and down
+		}
+	}
+
+	p.drawn = shown
 }
 
-// shown returns the lines that fit on the terminal, whose last row is empty: above its first one, nothing can be
-// cleared any more.
+// shown returns the rows that fit on the terminal, whose last one is empty: above its first one, nothing can be
+// cleared any more. Long lines are wrapped, or cut if that takes too many rows.
 func (p *Progress) shown() []string {
-	lines := make([]string, 0, len(p.names))
-	for _, name := range p.names {
-		lines = append(lines, p.lines[name])
-	}
-
 	most := max(p.height-1, 1)
-	if len(lines) <= most {
-		return lines
+
+	var wrapped, cut []string
+
+	for _, name := range p.names {
+		line := object.Printable(p.lines[name])
+		cut = append(cut, Cut(line, p.width))
+
+		for i, part := range wrap(line, p.width-len(continued)) {
+			if i > 0 {
+				part = continued + part
+			}
+
+			wrapped = append(wrapped, Cut(part, p.width))
+		}
 	}
 
-	return append(lines[:most-1], fmt.Sprintf("… and %d more", len(lines)-most+1))
+	switch {
+	case len(wrapped) <= most:
+		return wrapped
+	case len(cut) <= most:
+		return cut
+	}
+
+	return append(cut[:most-1], fmt.Sprintf("… and %d more", len(cut)-most+1))
 }
+
+// continued begins the further rows of a line.
+const continued = "  "

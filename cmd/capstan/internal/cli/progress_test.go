@@ -15,6 +15,7 @@ import (
 func screen(g Gomega, output string, height int) []string {
 	rows := []string{""}
 	up := regexp.MustCompile(`^\x1b\[(\d+)A\x1b\[J`)
+	row := regexp.MustCompile(`^\x1b\[(\d+)A\x1b\[2K([^\r]*)\r\x1b\[\d+B`)
 
 	for output != "" {
 		if match := up.FindStringSubmatch(output); match != nil {
@@ -23,6 +24,16 @@ func screen(g Gomega, output string, height int) []string {
 
 			n = min(n, height-1) // the cursor does not leave the terminal
 			rows = append(rows[:len(rows)-1-n], "")
+			output = output[len(match[0]):]
+
+			continue
+		}
+
+		if match := row.FindStringSubmatch(output); match != nil {
+			n, err := strconv.Atoi(match[1])
+			g.Expect(err).NotTo(HaveOccurred())
+
+			rows[len(rows)-1-n] = match[2]
 			output = output[len(match[0]):]
 
 			continue
@@ -65,4 +76,26 @@ func TestProgressFitsTheTerminal(t *testing.T) {
 	g.Expect(screen(g, out.String(), height)).To(Equal([]string{
 		"0 is done", "1 is done", "2 is done", "3 is done", "4 is done", "5 is done", "6 is done", "7 is done",
 	}))
+}
+
+// TestProgressWritesChanges: a terminal gets the rows that have changed, and causes are wrapped while there is room.
+func TestProgressWritesChanges(t *testing.T) {
+	g := NewWithT(t)
+
+	var out bytes.Buffer
+
+	p := &Progress{out: &out, width: 30, height: 6, lines: map[string]string{}}
+
+	p.Show("a", "a: applying v1.0.0: Unschedulable: no node")
+	p.Show("b", "b: waits")
+	g.Expect(screen(g, out.String(), p.height)).To(Equal([]string{
+		"a: applying v1.0.0:", "  Unschedulable: no node", "b: waits",
+	}))
+
+	out.Reset()
+	p.Show("b", "b: waits")
+	g.Expect(out.String()).To(BeEmpty())
+
+	p.Show("b", "b: runs")
+	g.Expect(out.String()).To(Equal("\x1b[1A\x1b[2Kb: runs\r\x1b[1B"))
 }

@@ -14,7 +14,7 @@ type SelectionFlags struct{ All bool }
 // AddSelectionFlags adds --all to a command, which takes either that flag or the providers as arguments.
 func AddSelectionFlags(cmd *cobra.Command) *SelectionFlags {
 	f := &SelectionFlags{}
-	cmd.Flags().BoolVar(&f.All, "all", false, "Select all providers, or with --namespace all in that namespace.")
+	cmd.Flags().BoolVar(&f.All, "all", false, "All providers, or all in --namespace.")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if f.All == (len(args) > 0) {
 			return UsageError(cmd, "either providers or --all")
@@ -43,7 +43,7 @@ func (f *SelectionFlags) Find(
 
 	found, err := c.Providers(ctx)
 	if err == nil && len(found) == 0 {
-		o.Printf("There are no providers.")
+		o.Printf("%s", c.None(ctx))
 	}
 
 	return c, found, err

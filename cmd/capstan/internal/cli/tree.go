@@ -57,7 +57,10 @@ func (p *Printer) wrap(text string, indentation int) []string {
 		return []string{text}
 	}
 
-	width := max(p.Width-indentation, minWidth)
+	return wrap(text, p.Width-indentation)
+}
 
-	return strings.Split(wordwrap.WrapString(text, uint(width)), "\n")
+// wrap splits text into lines of a width. Words that are longer than it are kept.
+func wrap(text string, width int) []string {
+	return strings.Split(wordwrap.WrapString(text, uint(max(width, minWidth))), "\n")
 }

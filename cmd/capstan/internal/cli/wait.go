@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -23,6 +24,8 @@ const (
 	defaultTimeout = 10 * time.Minute
 	// patience is how long an operator that has not seen a change yet is no news.
 	patience = 2 * time.Second
+	// operatorInterval is how often it is asked whether an operator runs.
+	operatorInterval = 5 * time.Second
 	// causeInterval is how often another cause is printed at most: which objects are not healthy yet changes all the time.
 	causeInterval = 10 * time.Second
 	// signOfLife is how long nothing is printed at most.
@@ -37,6 +40,8 @@ const FieldOwner = client.FieldOwner("capstan-cli")
 type WaitFlags struct {
 	Wait    bool
 	Timeout time.Duration
+	// Installed says how a provider is that runs, but not by Capstan yet; empty for one that does not run.
+	Installed string
 }
 
 // AddWaitFlags adds --wait and --timeout to a command; until completes "wait until".
@@ -89,7 +94,9 @@ func (c *Cluster) WaitAll(
 		return nil
 	}
 
-	w := &waiter{progress: NewProgress(o.Out), cluster: c, timeout: flags.Timeout, started: time.Now()}
+	w := &waiter{
+		progress: NewProgress(o.Out), cluster: c, timeout: flags.Timeout, started: time.Now(), installed: flags.Installed,
+	}
 	for _, p := range providers {
 		w.pending = append(w.pending, &waited{provider: p, name: v1alpha2.FullName(p)})
 	}
@@ -98,6 +105,8 @@ func (c *Cluster) WaitAll(
 		if err := w.read(ctx); err != nil {
 			return "", err
 		}
+
+		w.askOperator(ctx)
 
 		return w.look(condition), nil
 	})
@@ -111,8 +120,13 @@ func (c *Cluster) WaitAll(
 
 	for _, one := range w.pending {
 		why := &timeoutError{late.cause, cmp.Or(w.unread, one.verdict.String(), late.pending)}
-		w.failures = append(w.failures, fmt.Errorf("%s: %w; the operator continues, follow it with `capstan status %s "+
-			"--watch`", one.name, why, v1alpha2.Label(one.provider)))
+		advice := w.stopped
+		if advice == "" {
+			advice = fmt.Sprintf("the operator continues, follow it with `capstan status %s --watch`",
+				v1alpha2.Label(one.provider))
+		}
+
+		w.failures = append(w.failures, fmt.Errorf("%s: %w; %s", one.name, why, advice))
 	}
 
 	return errors.Join(w.failures...)
@@ -124,12 +138,17 @@ type waiter struct {
 	cluster  *Cluster
 	timeout  time.Duration
 	started  time.Time
+	// installed is that of WaitFlags.
+	installed string
 
 	// pending are those that are still waited for, and failures why others no longer are.
 	pending  []*waited
 	failures []error
 	// unread is why the last look failed; empty if it did not.
 	unread string
+	// stopped says that no operator runs; empty if one does, as far as is known. It was asked at a time.
+	stopped string
+	asked   time.Time
 }
 
 // waited is a provider that is waited for.
@@ -140,6 +159,20 @@ type waited struct {
 	isGone  bool
 	verdict view.Verdict
 	last    printed
+}
+
+// askOperator finds out from time to time whether an operator runs, and prints once that none does.
+func (w *waiter) askOperator(ctx context.Context) {
+	if time.Since(cmp.Or(w.asked, w.started)) < operatorInterval {
+		return
+	}
+
+	before := w.stopped
+	w.stopped, w.asked = w.cluster.StoppedOperator(ctx), time.Now()
+
+	if before == "" && w.stopped != "" {
+		w.progress.Printf("%s", w.stopped)
+	}
 }
 
 // look checks the providers after they were read, shows what has become of them, how long that has taken and how long
@@ -154,6 +187,9 @@ func (w *waiter) look(condition Condition) string {
 
 	for _, one := range w.pending {
 		done, err := one.check(condition)
+		if w.installed != "" {
+			one.verdict.Text = strings.Replace(one.verdict.Text, "not installed yet", w.installed, 1)
+		}
 
 		switch {
 		case err != nil:
@@ -168,7 +204,12 @@ func (w *waiter) look(condition Condition) string {
 
 	w.pending = pending
 
-	w.progress.change(func() {
+	show := w.progress.update
+	if len(lines) > 0 || !w.progress.isTerminal() {
+		show = w.progress.change
+	}
+
+	show(func() {
 		for _, line := range lines {
 			w.progress.print(line)
 		}
@@ -177,6 +218,10 @@ func (w *waiter) look(condition Condition) string {
 
 		for _, one := range pending {
 			w.show(one, elapsed)
+		}
+
+		if len(pending) > 0 {
+			w.progress.set("elapsed", "waiting for "+elapsed)
 		}
 	})
 
@@ -200,8 +245,12 @@ func (o *waited) check(condition Condition) (bool, error) {
 	}
 
 	o.verdict = view.VerdictOf(o.provider)
-	if done && o.isGone {
+
+	switch {
+	case done && o.isGone:
 		o.verdict = view.Verdict{Text: "removed"}
+	case !done && o.verdict.State == view.Ready && !isHandled(o.provider): // it is older than the request
+		o.verdict = view.Verdict{State: view.Waiting, Text: "waiting for the operator"}
 	}
 
 	return done, err
@@ -210,7 +259,7 @@ func (o *waited) check(condition Condition) (bool, error) {
 // show shows the verdict of a provider: on a terminal always, otherwise what is news.
 func (w *waiter) show(one *waited, elapsed string) {
 	if w.progress.isTerminal() {
-		w.progress.set(one.name, v1alpha2.Label(one.provider)+"  "+elapsed+"  "+one.verdict.String())
+		w.progress.set(one.name, v1alpha2.Label(one.provider)+": "+one.verdict.String())
 		return
 	}
 

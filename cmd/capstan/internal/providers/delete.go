@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,6 +33,7 @@ type deleteOptions struct {
 	includeNamespace bool
 	force            bool
 	dryRun           bool
+	yes              bool
 }
 
 // NewDeleteCommand returns `capstan delete`.
@@ -48,7 +51,8 @@ deletion. With --force, a provider is removed even if it is in use; its objects
 stay, but nothing reconciles them. CRDs are never deleted while objects of their
 kinds exist, nor a namespace that contains anything else that Capstan knows.
 
-With --all, nothing is deleted unless all providers can be removed.`,
+With --all, the command asks, and nothing is deleted unless all providers can be
+removed.`,
 		Example: `  capstan delete infrastructure-aws
   capstan delete infrastructure-docker --include-crd --include-namespace
   capstan delete --all --dry-run`,
@@ -66,6 +70,7 @@ With --all, nothing is deleted unless all providers can be removed.`,
 	flags.BoolVar(&opts.includeNamespace, "include-namespace", false, "Delete the providers' namespaces as well.")
 	flags.BoolVar(&opts.force, "force", false, "Remove providers even if they are in use.")
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "Only list what would be removed, and what prevents it.")
+	flags.BoolVar(&opts.yes, "yes", false, "Do not ask.")
 	flags.SetNormalizeFunc(singular)
 
 	cmd.ValidArgsFunction = cli.CompleteProviders
@@ -100,6 +105,13 @@ func (o *deleteOptions) run(ctx context.Context, args []string) error {
 		}
 	}
 
+	if o.selection.All && !o.yes {
+		question := fmt.Sprintf("Remove %s?", cli.Count(len(found), "provider"))
+		if err := o.Confirm(ctx, question); err != nil {
+			return err
+		}
+	}
+
 	// All are requested before the first is waited for: the operator deletes a namespace only if nothing stays in it.
 	for _, p := range found {
 		if err := o.delete(ctx, cluster, p); err != nil {
@@ -111,7 +123,40 @@ func (o *deleteOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	return o.waitForNamespaces(ctx, cluster, found)
+	if err := o.waitForNamespaces(ctx, cluster, found); err != nil || !o.wait.Wait {
+		return err
+	}
+
+	o.printKept(ctx, cluster, found)
+
+	return nil
+}
+
+// printKept prints which CRDs of removed providers stay, as far as the user may list them, and how to delete them.
+func (o *deleteOptions) printKept(ctx context.Context, cluster *cli.Cluster, removed []v1alpha2.Provider) {
+	labels := sets.New[string]()
+
+	for _, p := range removed {
+		if p.GetSpec().KubeConfig == nil {
+			labels.Insert(v1alpha2.Label(p))
+		}
+	}
+
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+
+	err := cluster.Client.List(ctx, list, client.HasLabels{v1alpha2.ClusterctlProviderLabel})
+	if err != nil {
+		return
+	}
+
+	kept := slices.DeleteFunc(list.Items, func(crd metav1.PartialObjectMetadata) bool {
+		return !labels.Has(crd.Labels[v1alpha2.ClusterctlProviderLabel])
+	})
+	if len(kept) > 0 {
+		o.Printf("%s kept; to delete them with all objects of their kinds: kubectl delete crd -l '%s in (%s)'",
+			cli.Count(len(kept), "CRD"), v1alpha2.ClusterctlProviderLabel, strings.Join(sets.List(labels), ","))
+	}
 }
 
 // waitForNamespaces waits until the namespaces that the operator has deleted are gone.

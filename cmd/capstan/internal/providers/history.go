@@ -2,6 +2,7 @@ package providers
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 )
+
+// digest is the column that has no place on most terminals.
+const digest = 7
 
 // historyOptions are the flags of `history`.
 type historyOptions struct {
@@ -74,11 +78,21 @@ func revisionStyle(v view.Revision) cli.Style {
 
 func printHistory(printer *cli.Printer, views []view.Revision, now time.Time) error {
 	return printer.Print(views, func() error {
-		header := []string{"REVISION", "AGE", "STATUS", "HEALTHY", "VERSION", "BY", "REASON", "CHART", "DESCRIPTION"}
+		columns := func(all ...string) []string {
+			switch width := printer.Width; {
+			case width > 0 && width < narrow:
+				return []string{all[0], all[1], all[2], all[4], all[6], all[8]}
+			case width > 0 && width < 2*narrow:
+				return slices.Delete(all, digest, digest+1)
+			}
+
+			return all
+		}
+		header := columns("REVISION", "AGE", "STATUS", "HEALTHY", "VERSION", "BY", "REASON", "CHART", "DESCRIPTION")
 		rows := make([]cli.Row, 0, len(views))
 
 		for _, v := range views {
-			rows = append(rows, cli.Row{Style: revisionStyle(v), Cells: []string{
+			rows = append(rows, cli.Row{Style: revisionStyle(v), Wrap: true, Cells: columns(
 				strconv.Itoa(v.Revision),
 				duration.HumanDuration(now.Sub(v.Updated)),
 				string(v.Status),
@@ -88,7 +102,7 @@ func printHistory(printer *cli.Printer, views []view.Revision, now time.Time) er
 				v.Reason,
 				view.ShortDigest(v.Digest),
 				v.Description,
-			}})
+			)})
 		}
 
 		return printer.Table(header, rows)

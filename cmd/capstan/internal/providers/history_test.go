@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -19,7 +20,11 @@ func TestPrintHistory(t *testing.T) {
 
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-	var views []view.Revision
+	var (
+		revisions []state.Revision
+		records   []*release.Record
+	)
+
 	for _, r := range []struct {
 		revision state.Revision
 		record   release.Record
@@ -33,17 +38,19 @@ func TestPrintHistory(t *testing.T) {
 				},
 				Origin: 1,
 			},
-			release.Record{AppVersion: "v1.0.0", Description: "Install complete"},
+			release.Record{AppVersion: "v1.0.0", Description: "Install complete", Values: map[string]any{}},
 		},
 		{
 			state.Revision{
 				ReleaseRevision: v1alpha2.ReleaseRevision{
-					Number: 2, Status: v1alpha2.RevisionFailed, Failure: v1alpha2.FailureRejected,
+					Number: 2, Version: "v1.1.0", Status: v1alpha2.RevisionFailed, Failure: v1alpha2.FailureRejected,
 					Time: metav1.NewTime(now.Add(-time.Hour)), ChartDigest: digest,
 				},
 				Origin: 2,
 			},
-			release.Record{AppVersion: "v1.1.0", Description: "Upgrade failed"},
+			release.Record{AppVersion: "v1.1.0", Description: "Upgrade failed", Values: map[string]any{
+				"deployments": map[string]any{"manager": map[string]any{"replicas": 2}},
+			}},
 		},
 		{
 			state.Revision{
@@ -55,8 +62,11 @@ func TestPrintHistory(t *testing.T) {
 			release.Record{AppVersion: "v1.0.0", Description: "Rollback to 1"},
 		},
 	} {
-		views = append(views, view.NewRevision(r.revision, &r.record))
+		revisions = slices.Insert(revisions, 0, r.revision)
+		records = slices.Insert(records, 0, &r.record)
 	}
+
+	views := view.NewHistory(revisions, records)
 
 	history := func(printer cli.Printer) string {
 		return clitest.Printed(t, printer, func(p *cli.Printer) error { return printHistory(p, views, now) })

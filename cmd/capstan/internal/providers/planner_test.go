@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
@@ -60,6 +61,13 @@ func TestPlanWithoutFetchConfig(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(warnings).To(BeEmpty())
 	g.Expect(out).To(MatchRegexp(`(?m)^infrastructure-docker +v1\.0\.0 +v1\.1\.0 +`))
+
+	before := docker.ResourceVersion
+	_, _, err = clitest.Run(t.Context(), NewUpgradeCommand, "apply", "docker:v3.0.0", "--kubeconfig", b.Kubeconfig())
+	g.Expect(err).To(MatchError("nothing was changed: InfrastructureProvider default/docker: version v3.0.0 is not " +
+		"available; the source has v1.1.0, v1.0.0"))
+	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(docker), docker)).To(Succeed())
+	g.Expect(docker.ResourceVersion).To(Equal(before))
 
 	// Flags take precedence.
 	out, _, err = clitest.Run(

@@ -24,7 +24,7 @@ type rollbackOptions struct {
 	cluster *cli.ClusterFlags
 	wait    *cli.WaitFlags
 
-	undo, yes bool
+	undo, keep, yes bool
 }
 
 // NewRollbackCommand returns `capstan rollback`.
@@ -34,33 +34,37 @@ func NewRollbackCommand(options *cli.Options) *cobra.Command {
 		Use:   "rollback PROVIDER [REVISION]",
 		Short: "Roll back a provider to an earlier revision of its release",
 		Long: `Return to REVISION, or to the latest earlier one that was healthy, and stay
-there until --undo. CRDs are not rolled back. This sets spec.release.rollbackTo
-of the resource.
+there until --keep or --undo. CRDs are not rolled back. This sets
+spec.release.rollbackTo of the resource.
 
 "capstan history" lists the revisions, and "capstan diff PROVIDER --revision
 REVISION" shows what would change.
 
-With --undo, the operator applies what the rest of the resource asks for, which
-may be what was rolled back: the command shows it, and asks.`,
+With --keep, the installed version becomes spec.version; with --undo, what was
+rolled back may be applied again. Both show what changes, and ask.`,
 		Example: `  capstan rollback infrastructure-aws
   capstan rollback infrastructure-aws 3
+  capstan rollback infrastructure-aws --keep
   capstan rollback infrastructure-aws --undo`,
 		Args:              cli.Arguments(1, 2, "a provider and optionally a revision"),
-		ValidArgsFunction: cli.CompleteProvider,
+		ValidArgsFunction: cli.CompleteRevision,
 		RunE:              cli.Run(o.run),
 	}
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)
 	o.wait = cli.AddWaitFlags(flags, "the provider is ready")
+	flags.BoolVar(&o.keep, "keep", false, "Make the installed version the one that the resource asks for.")
 	flags.BoolVar(&o.undo, "undo", false, "Stop holding the revision, and apply what the resource asks for.")
-	flags.BoolVar(&o.yes, "yes", false, "Do not ask before --undo.")
+	flags.BoolVar(&o.yes, "yes", false, "Do not ask.")
+	cmd.MarkFlagsMutuallyExclusive("keep", "undo")
 
 	return cmd
 }
 
 func (o *rollbackOptions) run(ctx context.Context, args []string) error {
-	if o.undo && len(args) > 1 {
-		return errors.New("--undo takes no revision: it installs what the rest of the spec asks for")
+	ends := o.undo || o.keep
+	if ends && len(args) > 1 {
+		return errors.New("--keep and --undo take no revision: they end the rollback to one")
 	}
 
 	cluster, err := o.cluster.Connect()
@@ -73,14 +77,15 @@ func (o *rollbackOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	rollbackTo, err := o.target(ctx, cluster, p, args[1:])
-	if err != nil {
-		return err
+	var change map[string]any
+	if ends {
+		change, err = o.end(ctx, cluster, p)
+	} else {
+		change, err = o.begin(ctx, cluster, p, args[1:])
 	}
 
-	change := map[string]any{"spec": map[string]any{"release": map[string]any{"rollbackTo": rollbackTo}}}
-	if release := p.GetSpec().Release; rollbackTo != nil && release != nil && ptr.Equal(release.RollbackTo, rollbackTo) {
-		change["metadata"] = cli.TryAgain() // it may have failed
+	if err != nil {
+		return err
 	}
 
 	if err := cluster.Patch(ctx, p, change); err != nil {
@@ -90,41 +95,83 @@ func (o *rollbackOptions) run(ctx context.Context, args []string) error {
 	return cluster.WaitAll(ctx, o.Options, []v1alpha2.Provider{p}, o.wait, cli.Ready)
 }
 
-// target returns the value of spec.release.rollbackTo, of which nil removes it, and prints what that means.
-func (o *rollbackOptions) target(
+// begin returns the change of a resource that makes the operator return to a revision, and prints which.
+func (o *rollbackOptions) begin(
 	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, args []string,
-) (*int, error) {
-	if !o.undo {
-		revision, err := selectRevision(ctx, cluster, p, args)
-		if err != nil {
-			return nil, err
-		}
-
-		o.Printf("%s: rolling back to revision %d, version %s", v1alpha2.FullName(p), revision.Number, revision.Version)
-
-		return new(revision.Number), nil
+) (map[string]any, error) {
+	revision, err := selectRevision(ctx, cluster, p, args)
+	if err != nil {
+		return nil, err
 	}
 
-	spec := p.GetSpec()
-	if spec.Release == nil || spec.Release.RollbackTo == nil {
-		return nil, fmt.Errorf("%s is not held at a revision", v1alpha2.FullName(p))
+	o.Printf("%s: rolling back to revision %d, version %s", v1alpha2.FullName(p), revision.Number, revision.Version)
+
+	change := map[string]any{"spec": map[string]any{"release": map[string]any{"rollbackTo": revision.Number}}}
+	if release := p.GetSpec().Release; release != nil && ptr.Equal(release.RollbackTo, &revision.Number) {
+		change["metadata"] = cli.TryAgain() // it may have failed
 	}
 
-	v := view.NewProvider(p)
+	return change, nil
+}
+
+// end returns the change of a resource that ends a rollback, and asks whether to make it.
+func (o *rollbackOptions) end(
+	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider,
+) (map[string]any, error) {
+	spec, v := map[string]any{}, view.NewProvider(p)
 	wanted := cmp.Or(v.Chosen, v.Wanted, "the newest version")
-	o.Printf("%s is held at revision %d, with %s. Without that, the operator applies what the resource asks for now: %s.",
-		v1alpha2.FullName(p), *v.RollbackTo, v.Version, wanted)
+	after := p.DeepCopyObject().(v1alpha2.Provider)
 
+	if v.RollbackTo != nil {
+		spec["release"] = map[string]any{"rollbackTo": nil}
+		after.GetSpec().Release.RollbackTo = nil
+	}
+
+	switch {
+	case o.undo && v.RollbackTo == nil:
+		return nil, fmt.Errorf("%s is not held at a revision", v1alpha2.FullName(p))
+	case o.undo:
+		o.Printf("%s is held at revision %d, with %s. Without that, the operator applies what the resource asks for now: %s.",
+			v1alpha2.FullName(p), *v.RollbackTo, v.Version, wanted)
+	case v.Version == "":
+		return nil, fmt.Errorf("nothing was changed: no version of %s is installed", v1alpha2.FullName(p))
+	case v.RollbackTo == nil && wanted == v.Version:
+		return nil, fmt.Errorf("nothing was changed: %s asks for %s already", v1alpha2.FullName(p), wanted)
+	default:
+		spec["version"], after.GetSpec().Version = v.Version, v.Version
+		o.Printf("%s: spec.version becomes %s instead of %s", v1alpha2.FullName(p), v.Version, cmp.Or(v.Wanted, wanted))
+	}
+
+	change := map[string]any{"spec": spec}
 	if o.yes {
-		return nil, nil
+		return change, nil
 	}
 
-	if wanted != v.Version {
-		o.Hintf("To keep %s, answer no, and run `capstan upgrade apply %s:%[1]s` first.",
-			v.Version, v.Label)
+	changes, err := o.changes(ctx, cluster, after)
+
+	switch {
+	case err != nil:
+		o.Warnf("it is unknown what changes in the cluster: %s", err)
+	case o.keep && changes.isEmpty():
+		return change, nil
+	default:
+		o.Printf("%s", changes.summary())
 	}
 
-	return nil, o.Confirm(ctx, "Apply "+wanted+"?")
+	if o.undo && wanted != v.Version {
+		o.Hintf("To stay with %s, answer no, and run `capstan rollback %s --keep`.", v.Version, v.Label)
+	}
+
+	return change, o.Confirm(ctx, "Apply "+after.GetSpec().Version+"?")
+}
+
+// changes returns what changes in the cluster if a resource becomes another one.
+func (o *rollbackOptions) changes(
+	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider,
+) (*difference, error) {
+	resource := &cli.ResourceFlags{Cluster: o.cluster, Planner: &cli.PlannerFlags{}}
+
+	return (&diffOptions{Options: o.Options, resource: resource}).difference(ctx, cluster, p)
 }
 
 // selectRevision returns the revision that an argument names. Without one it is the latest earlier

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
@@ -32,8 +34,11 @@ type statusOptions struct {
 
 	cluster       *cli.ClusterFlags
 	output        *cli.OutputFlags
+	wait          *cli.WaitFlags
+	selector      string
 	allNamespaces bool // the default; kubectl's users expect the flag
 	watch         bool
+	exitCode      bool
 	// warned is set once a warning was printed, which --watch does not repeat.
 	warned bool
 }
@@ -42,36 +47,40 @@ type statusOptions struct {
 func NewStatusCommand(options *cli.Options) *cobra.Command {
 	o := &statusOptions{Options: options}
 	cmd := &cobra.Command{
-		Use:   "status [PROVIDER]",
+		Use:   "status [PROVIDER...]",
 		Short: "Show what runs, what is wanted, and why they differ",
 		Long: `There is a line for each provider. Those that fail come first, then those that
 wait.
 
-With PROVIDER, its release is shown as a tree: the health of its objects, its
-conditions, source, images, variables, CRDs and events. What is in order is only
-counted. With --output tree, the releases of all providers are shown.
+With PROVIDER, its release is shown as a tree, with all that is known of it.
+What is in order is only counted. --output tree shows all providers like that.
 
 PROVIDER is a label (infrastructure-aws), a kind and name
 (infrastructureprovider/aws), or a name that only one provider has.`,
 		Example: `  capstan status
   capstan status infrastructure-aws
+  capstan status infrastructure-aws --wait --timeout 5m
   capstan status --output tree --watch`,
-		Args:              cli.Arguments(0, 1, "at most one provider"),
-		ValidArgsFunction: cli.CompleteProvider,
+		ValidArgsFunction: cli.CompleteProviders,
 		RunE:              cli.Run(o.run),
 	}
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)
-	o.output = cli.AddOutputFlags(flags, cli.FormatTree)
+	o.output = cli.AddOutputFlags(flags, cli.FormatTree, cli.FormatWide, cli.FormatName)
+	o.wait = cli.AddWaitFlags(flags, "the providers are ready, and then show them")
+	o.wait.Wait, flags.Lookup("wait").DefValue = false, "false"
 	flags.BoolVarP(
 		&o.allNamespaces,
 		"all-namespaces",
 		"A",
 		false,
-		"Show the providers in all namespaces. This is the default.",
+		"Show all namespaces, which is the default.",
 	)
 	flags.BoolVarP(&o.watch, "watch", "w", false, "Show the status again whenever it changes.")
+	flags.StringVarP(&o.selector, "selector", "l", "", "Only show providers whose resources have these labels.")
+	flags.BoolVar(&o.exitCode, "exit-code", false, "Exit with code 2 if not all providers are ready.")
 	cmd.MarkFlagsMutuallyExclusive("all-namespaces", "namespace")
+	cmd.MarkFlagsMutuallyExclusive("exit-code", "watch")
 
 	return cmd
 }
@@ -82,21 +91,46 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	if len(args) == 1 && printer.Format == cli.FormatTable {
+	if len(args) > 0 && !o.output.Given() {
 		printer.Format = cli.FormatTree
 	}
 
-	read := func(ctx context.Context) ([]view.Provider, error) {
-		return o.readViews(ctx, cluster, args, printer.Format == cli.FormatTable)
+	if o.wait.Wait {
+		found, err := o.selected(ctx, cluster, args)
+		if err == nil {
+			err = cluster.WaitAll(ctx, o.Options, found, o.wait, cli.Ready)
+		}
+
+		if err != nil {
+			return err
+		}
 	}
+
+	brief := slices.Contains([]string{cli.FormatTable, cli.FormatWide, cli.FormatName}, printer.Format)
+	read := func(ctx context.Context) ([]view.Provider, error) { return o.readViews(ctx, cluster, args, brief) }
 
 	views, err := read(ctx)
 	if err != nil {
 		return err
 	}
 
-	if err := printStatus(printer, views); err != nil || !o.watch {
+	if len(views) == 0 && brief {
+		o.Printf("%s", cluster.None(ctx))
+	} else if err := printStatus(printer, views); err != nil {
 		return err
+	}
+
+	if stopped := cluster.StoppedOperator(ctx); stopped != "" {
+		o.Warnf("%s", stopped)
+	}
+
+	notReady := slices.ContainsFunc(views, func(v view.Provider) bool { return v.Ready != string(metav1.ConditionTrue) })
+
+	switch {
+	case o.exitCode && notReady:
+		return &cli.ExitError{Code: cli.ExitFindings}
+	case !o.watch:
+		return nil
 	}
 
 	return o.follow(ctx, printer, read, views)
@@ -148,7 +182,7 @@ func (o *statusOptions) follow(
 // separate makes room for the next status: it clears a terminal, and prints an empty line elsewhere.
 func separate(printer *cli.Printer) {
 	switch {
-	case printer.Format != cli.FormatTable && printer.Format != cli.FormatTree:
+	case printer.Format == cli.FormatJSON || printer.Format == cli.FormatYAML:
 	case printer.Color:
 		fmt.Fprint(printer, clearScreen)
 	default:
@@ -156,8 +190,8 @@ func separate(printer *cli.Printer) {
 	}
 }
 
-// readViews reads the status of the provider that an argument names, or of all, the most urgent first. In brief, it is
-// only what their resources say.
+// readViews reads the status of the providers that the arguments name, or of all, the most urgent first. In brief, it
+// is only what their resources say.
 func (o *statusOptions) readViews(
 	ctx context.Context, cluster *cli.Cluster, args []string, brief bool,
 ) ([]view.Provider, error) {
@@ -172,7 +206,7 @@ func (o *statusOptions) readViews(
 	case brief:
 		//nolint:unparam // the others read
 		read = func(_ context.Context, p v1alpha2.Provider) (view.Provider, error) { return view.NewProvider(p), nil }
-	case len(args) == 1:
+	case len(args) > 0:
 		read = cluster.Views().Detailed
 	}
 
@@ -193,38 +227,44 @@ func (o *statusOptions) readViews(
 	return views, err
 }
 
-// selected returns the provider that an argument names, or all.
+// selected returns the providers that the arguments and --selector name, or all.
 func (o *statusOptions) selected(
 	ctx context.Context, cluster *cli.Cluster, args []string,
 ) ([]v1alpha2.Provider, error) {
-	if len(args) > 0 {
-		found, err := cluster.Find(ctx, args[0])
-		return []v1alpha2.Provider{found}, err
+	selector, err := labels.Parse(o.selector)
+	if err != nil {
+		return nil, fmt.Errorf("--selector: %w", err)
 	}
 
 	found, warning, err := cluster.Visible(ctx)
+	if err == nil && len(args) > 0 {
+		found, err = cli.Named(found, args)
+	}
+
 	if warning != "" && !o.warned {
 		o.Warnf("%s", warning)
 		o.warned = true
 	}
 
-	return found, err
+	return slices.DeleteFunc(found, func(p v1alpha2.Provider) bool {
+		return !selector.Matches(labels.Set(p.GetLabels()))
+	}), err
 }
 
 // printStatus prints providers as data, as trees or as a table.
 func printStatus(printer *cli.Printer, views []view.Provider) error {
 	return printer.Print(views, func() error {
-		if len(views) == 0 {
-			printer.Printf("There are no providers.")
-			return nil
-		}
-
-		if printer.Format == cli.FormatTable {
-			return printer.Table(statusTable(views, printer.Width, time.Now()))
-		}
-
-		for _, v := range views {
-			printer.Tree(tree(v))
+		switch printer.Format {
+		case cli.FormatTable, cli.FormatWide:
+			return printer.Table(statusTable(views, printer, time.Now()))
+		case cli.FormatTree:
+			for _, v := range views {
+				printer.Tree(tree(v))
+			}
+		default:
+			for _, v := range views {
+				printer.Printf("%s", v.Label)
+			}
 		}
 
 		return nil
@@ -235,14 +275,17 @@ func printStatus(printer *cli.Printer, views []view.Provider) error {
 const narrow = 100
 
 // statusTable returns the header and the rows of a table with one row for each provider.
-func statusTable(views []view.Provider, width int, now time.Time) ([]string, []cli.Row) {
-	labels := map[string]int{}
+func statusTable(views []view.Provider, printer *cli.Printer, now time.Time) ([]string, []cli.Row) {
+	count := map[string]int{}
 	for _, v := range views {
-		labels[v.Label]++
+		count[v.Label]++
 	}
 
-	columns := func(name, version, wanted, revision, ready, age, message string) []string {
-		if width > 0 && width < narrow {
+	columns := func(name, version, wanted, revision, ready, age, message string, wide ...string) []string {
+		switch {
+		case printer.Format == cli.FormatWide:
+			return slices.Concat([]string{name}, wide, []string{version, wanted, revision, ready, age, message})
+		case printer.Width > 0 && printer.Width < narrow:
 			return []string{name, version, wanted, message}
 		}
 
@@ -252,18 +295,22 @@ func statusTable(views []view.Provider, width int, now time.Time) ([]string, []c
 
 	for _, v := range views {
 		name := v.Label
-		if labels[name] > 1 { // in several clusters, or by mistake
+		if count[name] > 1 && printer.Format != cli.FormatWide { // in several clusters, or by mistake
 			name += " (" + v.Namespace + ")"
 		}
 
 		revision := ""
-		if v.Release != nil && v.Release.Revision != 0 {
+		if v.Release != nil && v.Release.Revision != 0 && v.Release.Status != v1alpha2.RevisionUninstalled {
 			revision = strconv.Itoa(v.Release.Revision)
 		}
 
-		rows = append(rows, cli.Row{Style: style(v), Cells: columns(name, cmp.Or(v.Version, "-"),
-			cmp.Or(v.Chosen, v.Wanted, "-"), cmp.Or(revision, "-"), v.Ready, age(v.Created.Time, now), v.Verdict.String())})
+		cells := columns(name, cmp.Or(v.Version, "-"), cmp.Or(v.Chosen, v.Wanted, "-"), cmp.Or(revision, "-"), v.Ready,
+			age(v.Created.Time, now), v.Verdict.String(), v.Namespace, cmp.Or(v.Contract, "-"), v.Newest())
+		wraps := v.Verdict.State != view.Ready || v.Verdict.Cause != ""
+
+		rows = append(rows, cli.Row{Style: style(v), Wrap: wraps, Cells: cells})
 	}
 
-	return columns("NAME", "VERSION", "WANTED", "REVISION", "READY", "AGE", "MESSAGE"), rows
+	return columns("NAME", "VERSION", "WANTED", "REVISION", "READY", "AGE", "MESSAGE",
+		"NAMESPACE", "CONTRACT", "AVAILABLE"), rows
 }

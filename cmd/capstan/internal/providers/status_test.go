@@ -26,7 +26,8 @@ func someViews() []view.Provider {
 
 	return []view.Provider{
 		{
-			Kind: "CoreProvider", Namespace: "capi-system", Name: "cluster-api", Label: "cluster-api", Ready: "True",
+			APIVersion: v1alpha2.GroupVersion.String(),
+			Kind:       "CoreProvider", Namespace: "capi-system", Name: "cluster-api", Label: "cluster-api", Ready: "True",
 			Verdict: view.Verdict{
 				State: view.Ready, Text: "v1.13.5 is healthy, changes are pending", Cause: "Secret variables has changed",
 			},
@@ -176,7 +177,6 @@ func TestPrintDetails(t *testing.T) {
 	}))
 }
 
-// TestStatusTable prints a line for each provider, which fits on the terminal.
 // TestModes: what the verdict says about automatic upgrades is not said again.
 func TestModes(t *testing.T) {
 	g := NewWithT(t)
@@ -193,18 +193,29 @@ func TestModes(t *testing.T) {
 	g.Expect(modes(v)).To(Equal([]string{paused}))
 }
 
+// TestStatusTable: what is ready has one line, and no cause is cut.
 func TestStatusTable(t *testing.T) {
 	g := NewWithT(t)
 
 	for width, file := range map[int]string{0: "status.txt", 80: "status-80.txt", 120: "status-120.txt"} {
 		out := clitest.Printed(t, cli.Printer{Width: width}, func(p *cli.Printer) error {
-			return p.Table(statusTable(someViews(), width, now))
+			return p.Table(statusTable(someViews(), p, now))
 		})
 		clitest.Golden(t, file, out)
 
 		for line := range strings.Lines(out) {
 			g.Expect(len([]rune(line)) - 1).To(Or(BeNumerically("<=", width), BeNumerically(">", 2*width)))
 		}
+	}
+
+	for format, file := range map[string]string{cli.FormatWide: "status-wide.txt", cli.FormatName: "status-name.txt"} {
+		clitest.Golden(t, file, clitest.Printed(t, cli.Printer{Format: format, Width: 120}, func(p *cli.Printer) error {
+			if format == cli.FormatWide {
+				return p.Table(statusTable(someViews(), p, now))
+			}
+
+			return printStatus(p, someViews())
+		}))
 	}
 }
 

@@ -87,6 +87,10 @@ func versionLine(v view.Provider) string {
 		text = "no version installed"
 	}
 
+	if chosen := v.Range(); chosen != "" {
+		text += ", chosen from " + chosen
+	}
+
 	if v.Contract != "" {
 		text += ", contract " + v.Contract
 	}

@@ -3,10 +3,13 @@ package providers
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
@@ -116,6 +119,12 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 		}
 	}
 
+	if len(args) > 0 { // the others are chosen from what the sources have
+		if err := o.checkOffered(ctx, cluster, selected, versions); err != nil {
+			return err
+		}
+	}
+
 	for _, p := range selected {
 		version := versions[v1alpha2.FullName(p)]
 
@@ -142,6 +151,52 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 	return cluster.WaitAll(ctx, o.Options, selected, o.wait, cli.Ready)
 }
 
+// sourceTimeout limits what the sources are asked before an upgrade: the operator asks them as well.
+const sourceTimeout = 10 * time.Second
+
+// checkOffered returns an error if the source of a provider does not have the version that it would be upgraded to, as
+// far as that is known here.
+func (o *upgradeApplyOptions) checkOffered(
+	ctx context.Context, cluster *cli.Cluster, selected []v1alpha2.Provider, versions map[string]string,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, sourceTimeout)
+	defer cancel()
+
+	silent := *o.Options
+	silent.ErrOut = io.Discard // what is not known here does not matter
+
+	planner, err := o.planner.Planner(ctx, &silent, cluster)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+
+	var group errgroup.Group
+
+	group.SetLimit(parallelSources)
+
+	for _, p := range selected {
+		version := versions[v1alpha2.FullName(p)]
+		if isWanted(p, version) {
+			continue
+		}
+
+		group.Go(func() error {
+			if err := planner.CheckOffered(ctx, p, version); err != nil {
+				return fmt.Errorf("nothing was changed: %s: %w", v1alpha2.FullName(p), err)
+			}
+
+			return nil
+		})
+	}
+
+	return group.Wait()
+}
+
+// isWanted reports whether a provider asks for a version already.
+func isWanted(p v1alpha2.Provider, version string) bool {
+	return ranges.IsSame(ranges.Only(p.GetSpec().Version, p.GetStatus().DesiredVersion), version)
+}
+
 // upgrade sets the version of a provider, or has the operator apply again what the provider asks for already: a version
 // that has failed, or that another program has replaced. A range that it was chosen from stays.
 func (o *upgradeApplyOptions) upgrade(
@@ -154,7 +209,7 @@ func (o *upgradeApplyOptions) upgrade(
 		message = "downgrading to " + version
 	}
 
-	if ranges.IsSame(ranges.Only(p.GetSpec().Version, p.GetStatus().DesiredVersion), version) {
+	if isWanted(p, version) {
 		change = map[string]any{"metadata": cli.TryAgain()}
 		message = "applying " + version + " again"
 	}

@@ -65,7 +65,7 @@ func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
 		return err
 	}
 
-	if err := printPlans(o.Options, printer, plans, unknown); err != nil {
+	if err := printPlans(o.Options, printer, plans, unknown, o.planner.Repeated()); err != nil {
 		return err
 	}
 
@@ -76,7 +76,9 @@ func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
 	return nil
 }
 
-func printPlans(o *cli.Options, printer *cli.Printer, plans []upgradePlan, unknown []string) error {
+func printPlans(
+	o *cli.Options, printer *cli.Printer, plans []upgradePlan, unknown []string, flags string,
+) error {
 	return printer.Print(plans, func() error {
 		if len(plans) == 0 {
 			printer.Printf("There are no installed providers.")
@@ -87,7 +89,7 @@ func printPlans(o *cli.Options, printer *cli.Printer, plans []upgradePlan, unkno
 				printer.Printf("")
 			}
 
-			if err := printPlan(o, printer, plan, unknown); err != nil {
+			if err := printPlan(o, printer, plan, unknown, flags); err != nil {
 				return err
 			}
 		}
@@ -108,7 +110,8 @@ func target(step upgradeStep) string {
 	return "-"
 }
 
-func printPlan(o *cli.Options, printer *cli.Printer, plan upgradePlan, unknown []string) error {
+// printPlan prints a plan, and the command for it, which needs flags.
+func printPlan(o *cli.Options, printer *cli.Printer, plan upgradePlan, unknown []string, flags string) error {
 	rows := make([]cli.Row, 0, len(plan.Steps))
 
 	for _, step := range plan.Steps {
@@ -150,7 +153,7 @@ func printPlan(o *cli.Options, printer *cli.Printer, plan upgradePlan, unknown [
 			command += " --namespace " + namespace
 		}
 
-		printer.Printf("%s", o.Named("To upgrade the providers, run `"+command+"`."))
+		printer.Printf("%s", o.Named("To upgrade the providers, run `"+command+flags+"`."))
 	}
 
 	return nil

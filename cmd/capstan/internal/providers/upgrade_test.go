@@ -38,7 +38,7 @@ func TestPrintPlans(t *testing.T) {
 		t.Helper()
 
 		return clitest.Printed(t, printer, func(p *cli.Printer) error {
-			return printPlans(&cli.Options{}, p, planUpgrades(providers), unknown(providers))
+			return printPlans(&cli.Options{}, p, planUpgrades(providers), unknown(providers), "")
 		})
 	}
 

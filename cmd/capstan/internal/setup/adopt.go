@@ -312,5 +312,7 @@ func (o *adoptOptions) adopt(ctx context.Context, cluster *cli.Cluster, adoption
 		resources = append(resources, a.resource)
 	}
 
+	o.wait.Installed = "installed by clusterctl, not taken over yet"
+
 	return cluster.WaitAll(ctx, o.Options, resources, o.wait, cli.Ready)
 }

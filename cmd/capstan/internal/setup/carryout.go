@@ -151,6 +151,19 @@ func (p *provider) objects() []client.Object {
 	return append(objects, p.resource)
 }
 
+// manifests returns the objects of the providers that the cluster does not have yet.
+func (p *setupPlan) manifests() []client.Object {
+	var all []client.Object
+
+	for _, provider := range p.providers {
+		if !provider.exists {
+			all = append(all, provider.objects()...)
+		}
+	}
+
+	return all
+}
+
 // secretKey returns the name of the Secret that the command writes.
 func (p *provider) secretKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: p.resource.GetNamespace(), Name: v1alpha2.Label(p.resource) + "-variables"}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/mirror/certmanager"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
@@ -26,6 +27,7 @@ type options struct {
 	certManager       string
 	certManagerValues string
 	operatorValues    string
+	output            *cli.OutputFlags
 	dryRun            bool
 }
 
@@ -48,10 +50,12 @@ after an error, or to add providers. In Secrets that the command has created, it
 changes only the variables that you give another value.
 
 With --chart-repository and --image-registry, everything comes from a mirror,
-see "capstan mirror --help".`,
+see "capstan mirror --help". With --output yaml or json, resources and Secrets
+are only printed.`,
 		Example: `  capstan init --infrastructure aws
   capstan init --infrastructure aws:v2.11.1 --variables variables.yaml
   capstan init --infrastructure aws --dry-run
+  capstan init --infrastructure aws --output yaml > providers.yaml
   capstan init --infrastructure aws \
     --chart-repository oci://registry.example.com/capi/charts \
     --image-registry registry.example.com/capi`,
@@ -71,6 +75,12 @@ see "capstan mirror --help".`,
 	flags.StringVar(&opts.certManagerValues, "cert-manager-values", "", "File with values for cert-manager's chart.")
 	flags.StringVar(&opts.operatorValues, "operator-values", "", "File with values for the operator's chart.")
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "Only show what would be done.")
+	flags.Lookup("namespace").Hidden = true // providers are in namespaces of their own
+	opts.output = cli.AddOutputFlags(flags)
+
+	for _, t := range v1alpha2.ProviderTypes() {
+		_ = cmd.RegisterFlagCompletionFunc(flagOf(t), cli.CompleteKnownNames(t)) // fails only for flags that do not exist
+	}
 
 	cmd.RunE = cli.Run(opts.run)
 
@@ -78,7 +88,7 @@ see "capstan mirror --help".`,
 }
 
 func (o *options) run(ctx context.Context, _ []string) error {
-	cluster, err := o.cluster.Connect()
+	printer, cluster, err := o.Connect(o.output, o.cluster)
 	if err != nil {
 		return err
 	}
@@ -88,10 +98,21 @@ func (o *options) run(ctx context.Context, _ []string) error {
 		return err
 	}
 
-	plan.print(&cli.Printer{Writer: o.Out})
+	isTable := printer.Format == cli.FormatTable
+	if isTable {
+		plan.print(printer)
+	}
 
-	if err := incomplete(plan.providers, "set them in the environment, in the configuration file, or in the file of "+
-		"--variables"); err != nil {
+	err = incomplete(plan.providers, "set them in the environment, in the configuration file, or in the file of "+
+		"--variables")
+
+	switch {
+	case !isTable && err != nil: // the Secret can come from elsewhere
+		o.Warnf("%s", err)
+		fallthrough
+	case !isTable:
+		return printer.Manifests(plan.manifests(), "values of variables")
+	case err != nil:
 		return err
 	}
 

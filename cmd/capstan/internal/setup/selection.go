@@ -24,6 +24,13 @@ var defaults = map[v1alpha2.ProviderType]string{
 	v1alpha2.ControlPlaneProviderType: "kubeadm",
 }
 
+// shorthands are those of clusterctl's flags.
+var shorthands = map[v1alpha2.ProviderType]string{
+	v1alpha2.BootstrapProviderType:      "b",
+	v1alpha2.ControlPlaneProviderType:   "c",
+	v1alpha2.InfrastructureProviderType: "i",
+}
+
 // none is the value of a flag that selects no provider of a type, as for clusterctl.
 const none = "-"
 
@@ -83,12 +90,7 @@ func (s selection) addFlags(flags *pflag.FlagSet) {
 			usage += fmt.Sprintf(" Default: %s unless core exists; %s for none.", name, none)
 		}
 
-		shorthand := ""
-		if t == v1alpha2.InfrastructureProviderType {
-			shorthand = "i"
-		}
-
-		flags.StringSliceVarP(s[t], flagOf(t), shorthand, nil, usage)
+		flags.StringSliceVarP(s[t], flagOf(t), shorthands[t], nil, usage)
 	}
 }
 

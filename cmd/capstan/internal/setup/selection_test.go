@@ -25,7 +25,7 @@ func TestWanted(t *testing.T) {
 			args: []string{"--infrastructure", "docker"}, later: true, want: []string{"infrastructure-docker "},
 		},
 		"others than the defaults": {
-			args: []string{"--bootstrap", "k0smotron", "--control-plane", "-", "--core", "cluster-api:~1.13"},
+			args: []string{"-b", "k0smotron", "-c", "-", "--core", "cluster-api:~1.13"},
 			want: []string{"cluster-api ~1.13", "bootstrap-k0smotron "},
 		},
 		"all types": {

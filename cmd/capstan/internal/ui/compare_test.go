@@ -53,7 +53,7 @@ func TestCompare(t *testing.T) {
 
 	out, _ = parsed(t, newProvider(frame(), detailed(), history(), ""))
 	g.Expect(out).To(ContainSubstring(`/InfrastructureProvider/aws-system/aws/compare?from=2&amp;to=3"`))
-	g.Expect(strings.Count(out, "Compare with the revision before")).To(Equal(2), "the first has none before")
+	g.Expect(strings.Count(out, ">Compare</a>")).To(Equal(2), "the first has none before")
 }
 
 // TestCompareIsBounded checks that a large comparison is cut, and names the command that prints all of it.

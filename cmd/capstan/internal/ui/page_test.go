@@ -132,7 +132,7 @@ func TestOverview(t *testing.T) {
 	out, document := parsed(t, newOverview(frame(), providers()))
 
 	g.Expect(texts(document, "tr")).To(HaveExactElements(
-		"Provider Version Wanted Revision Age What runs, and why it is not what is wanted",
+		"Provider Version Wanted Revision Age Status",
 		"infrastructure-aws v1.0.0 v1.1.0 3 2d v1.0.0 is failing : the API server refused Service aws",
 		"bootstrap-kubeadm v1.0.0 v1.0.0 3 2d v1.0.0 is waiting : waiting for core",
 		"addon-helm v1.0.0 v1.0.2 3 2d v1.0.0 is stopped : v1.0.0 is healthy",
@@ -180,7 +180,7 @@ func detailed() view.Provider {
 func history() []view.Revision {
 	return []view.Revision{
 		{
-			Revision: 1, Status: "superseded", Version: "v1.0.0", By: "capstan", Reason: "generation 1 of the resource",
+			Revision: 1, Status: "superseded", Version: "v1.0.0", By: "capstan", Reason: "installation",
 			Healthy: true, Updated: now.Add(-48 * time.Hour), Digest: "sha256:0123456789abcdef", Description: "Install complete",
 		},
 		{
@@ -204,10 +204,10 @@ func TestProvider(t *testing.T) {
 		"Not known CRDs: forbidden",
 		"Objects that are not healthy Service aws-system/webhook NotFound does not exist",
 		"History capstan history infrastructure-aws -n aws-system",
-		"Revision 3 v1.0.0 deployed Compare with the revision before by helm Rollback to 1",
-		"Revision 2 v1.1.0 failed Compare with the revision before by helm · was not healthy not shown, because another " +
+		"Revision 3 v1.0.0 deployed Compare by helm Rollback to 1",
+		"Revision 2 v1.1.0 failed Compare by helm · was not healthy not shown, because another " +
 			"program wrote it",
-		"Revision 1 v1.0.0 superseded 2d ago by capstan: generation 1 of the resource · was healthy Install complete",
+		"Revision 1 v1.0.0 superseded 2d ago by capstan: installation · was healthy Install complete",
 		"Ready=False InstallFailed for 60m the API server refused Service aws Drifted=True",
 		"v1.2.0 contract v1beta2 capstan diff --version v1.2.0 infrastructure-aws -n aws-system",
 		"Objects 1 of 2 healthy", "Service aws-system/webhook NotFound ClusterRole aws Current",

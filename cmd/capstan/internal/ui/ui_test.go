@@ -69,8 +69,8 @@ func (m *memory) Detailed(_ context.Context, p v1alpha2.Provider) (view.Provider
 
 func (m *memory) History(context.Context, v1alpha2.Provider) ([]view.Revision, error) {
 	return []view.Revision{
-		{Revision: 6, Status: "superseded", By: "capstan", Version: "v1.0.0", Reason: "generation 1 of the resource"},
-		{Revision: 7, Status: "deployed", By: "capstan", Version: "v1.1.0", Reason: "generation 2 of the resource"},
+		{Revision: 6, Status: "superseded", By: "capstan", Version: "v1.0.0", Reason: "installation"},
+		{Revision: 7, Status: "deployed", By: "capstan", Version: "v1.1.0", Reason: "version"},
 	}, m.err
 }
 

@@ -3,11 +3,15 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -37,13 +41,25 @@ const (
 	ByHelm    = "helm"
 )
 
-// NewRevision returns the facts about a revision from the status of the resource and its record.
-func NewRevision(r state.Revision, record *release.Record) Revision {
-	v := recorded(r.ReleaseRevision, r.Ours())
-	v.Version = cmp.Or(record.AppVersion, v.Version)
-	v.Description = record.Description
+// NewHistory returns the facts about the revisions in the status of a resource, oldest first, given newest first with
+// their records.
+func NewHistory(revisions []state.Revision, records []*release.Record) []Revision {
+	views := make([]Revision, 0, len(revisions))
 
-	return v
+	for i, r := range slices.Backward(revisions) {
+		v := recorded(r.ReleaseRevision, r.Ours())
+		v.Version = cmp.Or(records[i].AppVersion, v.Version)
+		v.Description = records[i].Description
+
+		if r.Ours() && i+1 < len(revisions) {
+			settings := changedSettings(records[i+1].Values, records[i].Values)
+			v.Reason = reason(r.ReleaseRevision, &revisions[i+1].ReleaseRevision, settings)
+		}
+
+		views = append(views, v)
+	}
+
+	return views
 }
 
 // recorded returns the facts about a revision, which Capstan may have created, from the status of the resource.
@@ -60,21 +76,43 @@ func recorded(r v1alpha2.ReleaseRevision, ours bool) Revision {
 	}
 
 	if ours {
-		v.By, v.Reason = byCapstan, reason(r)
+		v.By, v.Reason = byCapstan, reason(r, nil, nil)
 	}
 
 	return v
 }
 
-// reason returns why capstan created a revision.
-func reason(r v1alpha2.ReleaseRevision) string {
+// reason returns why capstan created a revision: what has changed since the one before, if that is known, with the
+// names of settings.
+func reason(r v1alpha2.ReleaseRevision, before *v1alpha2.ReleaseRevision, settings []string) string {
 	var reasons []string
+
+	add := func(changed bool, text string) {
+		if changed {
+			reasons = append(reasons, text)
+		}
+	}
 
 	switch {
 	case r.RollbackTo != 0:
-		reasons = append(reasons, fmt.Sprintf("rollback to revision %d", r.RollbackTo))
-	case r.Request.Generation != 0:
-		reasons = append(reasons, fmt.Sprintf("generation %d of the resource", r.Request.Generation))
+		return fmt.Sprintf("rollback to revision %d", r.RollbackTo)
+	case before != nil:
+		automatic := r.Request.AutomaticUpgrade == r.Version && before.Request.AutomaticUpgrade != r.Version
+		upgraded := before.Version != r.Version
+
+		add(upgraded && automatic, "automatic upgrade")
+		add(upgraded && !automatic, "version")
+		add(!before.Paused && r.Paused, "paused")
+		add(before.Paused && !r.Paused, "unpaused")
+		add(before.Inputs.Manifests != r.Inputs.Manifests, "additional manifests")
+		add(!upgraded && before.Inputs.Source != r.Inputs.Source, "source")
+		add(len(settings) == 0 && before.Inputs.Variables != r.Inputs.Variables, "variables")
+
+		reasons = append(reasons, settings...)
+		add(len(reasons) == 0 && before.ContentDigest == r.ContentDigest, "applied again")
+		add(len(reasons) == 0, "settings")
+	case r.Number == 1 && r.Adopted == 0:
+		return "installation"
 	}
 
 	if r.Adopted > 0 {
@@ -86,7 +124,73 @@ func reason(r v1alpha2.ReleaseRevision) string {
 		reasons = append(reasons, adopted)
 	}
 
-	return strings.Join(reasons, ", ")
+	return object.List(reasons, maxReasons)
+}
+
+// maxReasons bounds how much of what has changed is named.
+const maxReasons = 6
+
+// changedSettings returns the names of the values that differ, sorted. The values themselves can be secrets.
+func changedSettings(before, after map[string]any) []string {
+	if before == nil || after == nil { // one is not known
+		return nil
+	}
+
+	var names []string
+
+	add := func(path []string) {
+		if len(path) > 1 && path[0] == "deployments" && hasOne(before, path[1]) && hasOne(after, path[1]) {
+			path = path[2:] // there is no other
+		}
+
+		path = slices.DeleteFunc(slices.Clone(path), func(word string) bool {
+			return word == "variables" || word == "deployments" || word == "containers"
+		})
+		names = append(names, strings.Join(path, "."))
+	}
+
+	compareValues(nil, before, after, add)
+	slices.Sort(names)
+
+	return slices.Compact(names)
+}
+
+// hasOne reports whether values are for no other Deployment than the one with a name.
+func hasOne(values map[string]any, name string) bool {
+	deployments, _ := values["deployments"].(map[string]any)
+
+	for other := range deployments {
+		if other != name {
+			return false
+		}
+	}
+
+	return true
+}
+
+// compareValues calls found with the path of each value that differs.
+func compareValues(path []string, before, after any, found func([]string)) {
+	a, isMap := before.(map[string]any)
+	b, both := after.(map[string]any)
+
+	switch {
+	case equality.Semantic.DeepEqual(before, after):
+		return
+	case !isMap && before != nil || !both && after != nil || len(a)+len(b) == 0:
+		found(path)
+		return
+	}
+
+	keys := slices.Sorted(maps.Keys(a))
+	for key := range b {
+		if _, exists := a[key]; !exists {
+			keys = append(keys, key)
+		}
+	}
+
+	for _, key := range keys {
+		compareValues(append(slices.Clone(path), key), a[key], b[key], found)
+	}
 }
 
 // RecordedHistory returns the history in the status of a resource, oldest first, for users who may not read Helm's
@@ -95,8 +199,13 @@ func RecordedHistory(p v1alpha2.Provider) []Revision {
 	history := p.GetStatus().History
 	views := make([]Revision, 0, len(history))
 
-	for _, r := range slices.Backward(history) {
-		views = append(views, recorded(r, r.Digest != ""))
+	for i, r := range slices.Backward(history) {
+		v := recorded(r, r.Digest != "")
+		if r.Digest != "" && i+1 < len(history) {
+			v.Reason = reason(r, &history[i+1], nil)
+		}
+
+		views = append(views, v)
 	}
 
 	return views

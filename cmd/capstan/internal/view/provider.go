@@ -22,7 +22,9 @@ import (
 
 // Provider is the status of a provider.
 type Provider struct {
-	Kind      string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// Label is clusterctl's.
@@ -42,6 +44,8 @@ type Provider struct {
 	Suspended  bool `json:"suspended,omitempty"`
 	Paused     bool `json:"paused,omitempty"`
 	RollbackTo *int `json:"rollbackTo,omitempty"`
+	// UpgradePolicy is from the spec; nil for none.
+	UpgradePolicy *v1alpha2.UpgradePolicy `json:"upgradePolicy,omitempty"`
 	// AutomaticUpgrade is the one that follows, and the last one.
 	AutomaticUpgrade *v1alpha2.AutomaticUpgradeStatus `json:"automaticUpgrade,omitempty"`
 	// Objects of the release. Unread are the kinds of those that are left out, because the user may not read them.
@@ -91,6 +95,7 @@ func NewProvider(p v1alpha2.Provider) Provider {
 	stat := p.GetStatus()
 
 	v := Provider{
+		APIVersion: v1alpha2.GroupVersion.String(),
 		Kind:       string(p.ProviderType()),
 		Namespace:  p.GetNamespace(),
 		Name:       p.GetName(),
@@ -112,6 +117,7 @@ func NewProvider(p v1alpha2.Provider) Provider {
 		Remote:     spec.KubeConfig != nil,
 		Cluster:    v1alpha2.Cluster(p),
 
+		UpgradePolicy:    spec.UpgradePolicy,
 		AutomaticUpgrade: stat.AutomaticUpgrade,
 	}
 
@@ -159,6 +165,15 @@ func urlWithoutCredentials(text string) string {
 	u.User, u.RawQuery = nil, ""
 
 	return u.String()
+}
+
+// Newest returns the newest version that the provider can be upgraded to; "-" for none.
+func (p Provider) Newest() string {
+	if len(p.Upgrades) == 0 {
+		return "-"
+	}
+
+	return p.Upgrades[len(p.Upgrades)-1].Version
 }
 
 // Condition returns the condition of a type, or nil if the provider does not have it.

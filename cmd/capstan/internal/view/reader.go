@@ -233,10 +233,10 @@ func (r *Reader) History(ctx context.Context, p v1alpha2.Provider) ([]Revision, 
 		return nil, err
 	}
 
-	views := make([]Revision, len(observed.Revisions))
+	records := make([]*release.Record, len(observed.Revisions))
 
-	for i, revision := range observed.Revisions { // newest first
-		record, err := r.record(ctx, observed, revision)
+	for i, revision := range observed.Revisions {
+		records[i], err = r.record(ctx, observed, revision)
 		if apierrors.IsForbidden(err) {
 			return RecordedHistory(p), nil
 		}
@@ -244,11 +244,9 @@ func (r *Reader) History(ctx context.Context, p v1alpha2.Provider) ([]Revision, 
 		if err != nil {
 			return nil, err
 		}
-
-		views[len(views)-1-i] = NewRevision(revision, record)
 	}
 
-	return views, nil
+	return NewHistory(observed.Revisions, records), nil
 }
 
 // record reads the record of a revision. If it cannot be read, its description is the reason.

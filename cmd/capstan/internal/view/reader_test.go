@@ -200,7 +200,7 @@ func TestHistory(t *testing.T) {
 	g.Expect(history).To(HaveExactElements(
 		And(
 			HaveField("By", "capstan"),
-			HaveField("Reason", "generation 4 of the resource, 2 objects adopted from v1.9.0"),
+			HaveField("Reason", "2 objects adopted from v1.9.0"),
 			HaveField("Health()", "yes"),
 		),
 		And(

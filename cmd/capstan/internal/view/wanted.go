@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 // Asks describes the version that the resource asks for: an exact one, or a range with the version that was chosen from
-// it. It is empty if exactly what is installed is asked for.
+// it. It is empty if what is installed is asked for.
 func (p Provider) Asks() string {
 	isInstalled := func(version string) bool {
 		return strings.TrimPrefix(version, "v") == strings.TrimPrefix(p.Version, "v")
@@ -19,11 +21,20 @@ func (p Provider) Asks() string {
 	switch {
 	case isRange && p.Chosen != "" && !isInstalled(p.Chosen):
 		return cmp.Or(p.Wanted, "the newest version") + ", which is " + p.Chosen
-	case isInstalled(p.Wanted):
+	case isInstalled(p.Wanted), isRange && isInstalled(p.Chosen):
 		return ""
 	default:
 		return p.Wanted
 	}
+}
+
+// Range returns the range that the installed version was chosen from; empty for none.
+func (p Provider) Range() string {
+	if p.Version == "" || p.Chosen != p.Version || p.Chosen == p.Wanted {
+		return ""
+	}
+
+	return p.Wanted
 }
 
 // Note is a remark about what the operator does by itself.
@@ -33,13 +44,36 @@ type Note struct {
 	Problem bool
 }
 
-// AutomaticUpgrades describes the automatic upgrade that follows, and the last one unless it has succeeded.
-func (p Provider) AutomaticUpgrades() []Note {
-	if p.AutomaticUpgrade == nil {
-		return nil
+// policy describes which automatic upgrades there will be, and when; empty for none.
+func (p Provider) policy() string {
+	policy := p.UpgradePolicy
+	if policy == nil || policy.Mode == "" || policy.Mode == v1alpha2.UpgradeManual {
+		return ""
 	}
 
+	text := fmt.Sprintf("automatic upgrades: %s", policy.Mode)
+	if w := policy.Window; w != nil {
+		text += fmt.Sprintf(", for %s at \"%s\" %s", duration.HumanDuration(w.Duration.Duration), w.Schedule,
+			cmp.Or(w.TimeZone, "UTC"))
+	}
+
+	return text
+}
+
+// AutomaticUpgrades describes the automatic upgrade that follows, or when there can be one, and the last one unless it
+// has succeeded.
+func (p Provider) AutomaticUpgrades() []Note {
 	var notes []Note
+
+	if p.AutomaticUpgrade == nil || p.AutomaticUpgrade.Pending == nil {
+		if policy := p.policy(); policy != "" {
+			notes = append(notes, Note{Text: policy})
+		}
+	}
+
+	if p.AutomaticUpgrade == nil {
+		return notes
+	}
 
 	if pending := p.AutomaticUpgrade.Pending; pending != nil {
 		message := pending.Message

@@ -2,8 +2,10 @@ package view_test
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
@@ -16,7 +18,7 @@ func TestAsks(t *testing.T) {
 		"the same without v":                {"1.2.0", "v1.2.0", "v1.2.0", ""},
 		"another version":                   {"v1.3.0", "v1.3.0", "v1.2.0", "v1.3.0"},
 		"another version, not resolved yet": {"v1.3.0", "v1.2.0", "v1.2.0", "v1.3.0"},
-		"a range":                           {"~1.2", "v1.2.0", "v1.2.0", "~1.2"},
+		"a range":                           {"~1.2", "v1.2.0", "v1.2.0", ""},
 		"a range with another version":      {"~1.2", "v1.2.1", "v1.2.0", "~1.2, which is v1.2.1"},
 		"a new range, not resolved yet":     {"~1.3", "v1.2.1", "v1.2.1", "~1.3"},
 		"any version":                       {"", "v1.2.0", "v1.2.0", ""},
@@ -36,6 +38,12 @@ func TestAsks(t *testing.T) {
 func TestAutomaticUpgrades(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(view.Provider{}.AutomaticUpgrades()).To(BeEmpty())
+	g.Expect(view.Provider{Wanted: "~1.2", Chosen: "v1.2.0", Version: "v1.2.0"}.Range()).To(Equal("~1.2"))
+
+	weekly := &v1alpha2.MaintenanceWindow{Schedule: "0 2 * * sat", Duration: metav1.Duration{Duration: 2 * time.Hour}}
+	policy := &v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradeMinor, Window: weekly}
+	g.Expect(view.Provider{UpgradePolicy: policy}.AutomaticUpgrades()).To(HaveExactElements(
+		view.Note{Text: `automatic upgrades: Minor, for 120m at "0 2 * * sat" UTC`}))
 
 	v := view.Provider{AutomaticUpgrade: &v1alpha2.AutomaticUpgradeStatus{
 		Pending: &v1alpha2.PendingUpgrade{Version: "v1.2.1", Message: "waits for the window"},
