@@ -2,15 +2,19 @@ package docs_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	lua "github.com/yuin/gopher-lua"
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// TestArgoCDHealth runs the health check of gitops.md with the interpreter that Argo CD uses.
+// TestArgoCDHealth runs the health check of config/argocd with the interpreter that Argo CD uses.
 func TestArgoCDHealth(t *testing.T) {
 	const (
 		ready  = `{type: Ready, status: "True", message: all is well}`
@@ -64,30 +68,30 @@ func observedAt(generation int, conditions ...string) string {
 	return fmt.Sprintf(`{status: {observedGeneration: %d, conditions: [%s]}}`, generation, strings.Join(conditions, ", "))
 }
 
-// healthCheck returns the Lua script of the health check in gitops.md.
+// healthCheck returns the Lua script of the health check, which all kinds have.
 func healthCheck(t *testing.T) string {
 	t.Helper()
 
-	const key = "resource.customizations"
+	g := NewWithT(t)
+	file, err := os.ReadFile(filepath.Join(root, "config/argocd/health.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
 
-	for _, b := range blocks(t, "yaml") {
-		if b.page != "docs/gitops.md" || !strings.Contains(b.text, key) {
-			continue
-		}
+	var patch struct{ Data map[string]string }
 
-		var configMap struct{ Data map[string]string }
+	g.Expect(yaml.UnmarshalStrict(file, &patch)).To(Succeed())
+	g.Expect(patch.Data).To(HaveLen(len(v1alpha2.ProviderTypes())))
 
-		NewWithT(t).Expect(yaml.Unmarshal([]byte(b.text), &configMap)).To(Succeed(), b.String())
+	var script string
 
-		var checks map[string]map[string]string
-		NewWithT(t).Expect(yaml.Unmarshal([]byte(configMap.Data[key]), &checks)).To(Succeed(), b.String())
+	for _, kind := range v1alpha2.ProviderTypes() {
+		key := "resource.customizations.health." + v1alpha2.GroupVersion.Group + "_" + string(kind)
+		g.Expect(patch.Data).To(HaveKey(key))
+		g.Expect(script).To(BeElementOf("", patch.Data[key]))
 
-		return checks["operator.cluster.x-k8s.io/*"]["health.lua"]
+		script = patch.Data[key]
 	}
 
-	t.Fatal("gitops.md has no health check for Argo CD")
-
-	return ""
+	return script
 }
 
 // luaValue converts a value of parsed JSON as Argo CD does.

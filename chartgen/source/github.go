@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"path"
 	"slices"
@@ -104,7 +105,7 @@ func (g *gitHub) read(ctx context.Context, version, name string, limit int64) ([
 	data, err := g.download(ctx, g.fileURL(version, name), limit)
 
 	if !g.hasToken || !IsNotFound(err) && !transport.Is(err, transport.Denied) {
-		return data, err
+		return data, g.explain(ctx, err)
 	}
 
 	if releaseErr := g.find(ctx, version); IsNotFound(releaseErr) {
@@ -159,11 +160,49 @@ func (g *gitHub) find(ctx context.Context, tag string) error {
 	return parseJSON(address, res.Body, &g.release)
 }
 
+// explain returns why github.com lacks a public file: its project may be the reason. A mirror need not have the
+// repository.
+func (g *gitHub) explain(ctx context.Context, err error) error {
+	if g.server.Host != gitHubHost || !IsNotFound(err) {
+		return err
+	}
+
+	if _, tagsErr := g.tags(ctx); isNoRepository(tagsErr) {
+		return g.noProject(tagsErr)
+	}
+
+	return err
+}
+
+// isNoRepository reports whether a server has answered that it has no such repository. github.com asks for credentials
+// then, as for a private one.
+func isNoRepository(err error) bool {
+	var answer *transport.Error
+
+	return errors.As(err, &answer) && (answer.Kind == transport.NotFound || answer.Status == http.StatusUnauthorized)
+}
+
+// noProject returns the error of a project that cannot be read without a token.
+func (g *gitHub) noProject(err error) error {
+	return &transport.Error{
+		Kind: transport.NotFound, Place: g.project,
+		Problem: "there is no such public project, or not any more",
+		Fix:     "set spec.fetchConfig.url to where the provider is now or, if the project is private, give a token",
+		Err:     err,
+	}
+}
+
 // versions lists the tags of the project's repository. If that fails, as for private projects of github.com, it lists
 // the releases from the API.
 func (g *gitHub) versions(ctx context.Context) ([]string, error) {
-	if versions, err := g.tags(ctx); err == nil && len(versions) > 0 {
+	versions, err := g.tags(ctx)
+	if err == nil && len(versions) > 0 {
 		return versions, nil
+	}
+
+	// Without a token, the API does not have it either, and may refuse to say so.
+	if g.server.Host == gitHubHost && !g.hasToken && isNoRepository(err) {
+		return nil, g.noProject(err)
 	}
 
 	releases, err := list[gitHubRelease](ctx, g.api+"/releases?per_page=100", g.isAPI, func(
@@ -180,7 +219,7 @@ func (g *gitHub) versions(ctx context.Context) ([]string, error) {
 		}
 	}
 
-	var versions []string
+	versions = nil
 
 	for _, r := range releases {
 		if !r.Draft {

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -99,6 +100,64 @@ func TestWebsiteWithoutAPI(t *testing.T) {
 	_, err = w.Resolve(t.Context(), Request{})
 	g.Expect(err).To(HaveField("Until", Not(BeZero())))
 	g.Expect(IsUnavailable(err)).To(BeTrue())
+}
+
+// TestDeletedProject: github.com answers so for a project that was deleted, as one of clusterctl's list was.
+func TestDeletedProject(t *testing.T) {
+	const repository, api = "/o/r.git/info/refs", "/repos/o/r/releases"
+
+	missing := map[string]int{repository: http.StatusUnauthorized, api: http.StatusNotFound}
+	limited := map[string]int{repository: http.StatusUnauthorized, api: http.StatusForbidden}
+	firewall := map[string]int{repository: http.StatusForbidden, api: http.StatusForbidden}
+
+	const gone = "/o/r: there is no such public project, or not any more; set spec.fetchConfig.url to where the " +
+		"provider is now or, if the project is private, give a token"
+
+	for name, c := range map[string]struct {
+		answers      map[string]int
+		list, exact  string
+		options      OptionsFunc
+		requestsList int
+	}{
+		"deleted":                         {answers: missing, list: gone, exact: gone, requestsList: 1},
+		"deleted, and the API is used up": {answers: limited, list: gone, exact: gone, requestsList: 1},
+		"deleted, with a token": {
+			answers: missing, options: withToken("t0ken"), requestsList: 2,
+			list:  "there is no such project, or the server cannot list its versions",
+			exact: "the server answers 404 Not Found",
+		},
+		"not allowed by a firewall": {
+			answers: firewall, requestsList: 2,
+			list: "the server answers 403 Forbidden", exact: "the server answers 404 Not Found",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			requests := 0
+
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				requests++
+				w.WriteHeader(cmp.Or(c.answers[r.URL.Path], http.StatusNotFound))
+			}))
+			t.Cleanup(server.Close)
+
+			const address = "https://github.com/o/r/releases/latest/infrastructure-components.yaml"
+
+			w, err := NewWebsite(address, infrastructure, c.options)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			site := w.Place.(*website).site.(*gitHub)
+			site.project, site.api, site.origins = server.URL+"/o/r", server.URL+"/repos/o/r", []string{server.URL}
+
+			_, err = w.Versions(t.Context())
+			g.Expect(err).To(MatchError(ContainSubstring(c.list)))
+			g.Expect(requests).To(Equal(c.requestsList))
+
+			_, err = w.Fetch(t.Context(), w.exact("v1.0.0"))
+			g.Expect(IsNotFound(err)).To(BeTrue())
+			g.Expect(err).To(MatchError(ContainSubstring(c.exact)))
+		})
+	}
 }
 
 func TestInvalidTokenError(t *testing.T) {

@@ -31,6 +31,7 @@ func TestPick(t *testing.T) {
 		"the newest by number, not by string": {available: []string{"v1.9.0", "v1.10.0"}, picked: "v1.10.0"},
 		"the newest in a range":               {available: all, requested: ">=1.9 <1.14", picked: "v1.13.5"},
 		"the newest patch":                    {available: all, requested: "~1.13", picked: "v1.13.5"},
+		"a minor version":                     {available: all, requested: "v1.13", picked: "v1.13.5"},
 		"the pinned one, while it matches": {
 			available: all,
 			requested: "~1",

@@ -47,6 +47,8 @@ type Error struct {
 	Kind  Kind
 	// Problem states what happened, and Fix what to do about it, if anything.
 	Problem, Fix string
+	// Status is the HTTP status of the server's answer; zero if there was none.
+	Status int
 	// Until is the time from which the server accepts requests again; zero if it is not known.
 	Until time.Time
 	// Err is the cause. Do not print it: unlike the message it may contain secrets such as a signed URL.
@@ -148,7 +150,9 @@ func isTimeout(err error) bool {
 
 // StatusError returns the error of a response with another status than 200.
 func StatusError(place string, code int) *Error {
-	e := &Error{Place: place, Problem: fmt.Sprintf("the server answers %d %s", code, http.StatusText(code))}
+	e := &Error{
+		Place: place, Problem: fmt.Sprintf("the server answers %d %s", code, http.StatusText(code)), Status: code,
+	}
 
 	switch code {
 	case http.StatusUnauthorized, http.StatusForbidden:

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/crdify/pkg/validations"
 
 	"github.com/capstan-project/capstan/controllers/crds/versions"
 )
@@ -93,55 +92,92 @@ func unusableVersions(packaged, live *apiextensionsv1.CustomResourceDefinition) 
 // unusableFields returns which fields that managers write would be dropped or rejected. The live CRD may forbid more,
 // but managers need not ever write it.
 func unusableFields(packaged, live *apiextensionsv1.CustomResourceDefinition) []string {
-	if live == nil {
+	name := versions.StorageName(packaged)
+
+	known, current := schemaOf(packaged, name), schemaOf(live, name)
+	if known == nil || current == nil {
 		return nil
 	}
 
-	name := versions.StorageName(packaged)
-	known := fieldsOf(versions.Find(packaged, name))
-	current := fieldsOf(versions.Find(live, name))
-
-	var reasons []string
-
-	for path, field := range known {
-		now := current[path]
-		parent := current[path[:max(0, strings.LastIndexAny(path, ".["))]]
-
-		switch {
-		case now != nil && now.Type != field.Type:
-			reasons = append(reasons, "has another type in "+displayed(path))
-		case now == nil && parent != nil && !ptr.Deref(parent.XPreserveUnknownFields, false):
-			reasons = append(reasons, "lacks the field "+displayed(path))
-		}
-	}
-
-	for path, field := range current {
-		for _, name := range field.Required {
-			child := path + "." + name
-			if known[child] == nil && current[child] != nil && current[child].Default == nil {
-				reasons = append(reasons, "requires the field "+displayed(child))
-			}
-		}
-	}
-
+	reasons := compareFields("", known, current)
 	slices.Sort(reasons)
 
 	return reasons
 }
 
-// fieldsOf returns the schemas of a version's fields by their paths, such as "^.spec.hosts[*].address".
-func fieldsOf(
-	version *apiextensionsv1.CustomResourceDefinitionVersion,
-) map[string]*apiextensionsv1.JSONSchemaProps {
-	if version == nil || version.Schema == nil {
+// schemaOf returns the schema of a CRD's version; nil if it has none.
+func schemaOf(crd *apiextensionsv1.CustomResourceDefinition, version string) *apiextensionsv1.JSONSchemaProps {
+	v := versions.Find(crd, version)
+	if v == nil || v.Schema == nil {
 		return nil
 	}
 
-	return validations.FlattenCRDVersion(*version)
+	return v.Schema.OpenAPIV3Schema
 }
 
-// displayed returns a path as messages have it: without the root.
-func displayed(path string) string { return strings.TrimPrefix(path, "^.") }
+// compareFields returns why values of a schema that managers know would be dropped or rejected by the current one. It
+// leaves out what is below allOf, anyOf, oneOf and not: structural schemas define no field only there.
+func compareFields(path string, known, current *apiextensionsv1.JSONSchemaProps) []string {
+	if !accepts(current, known) {
+		return []string{"has another type in " + path}
+	}
+
+	var reasons []string
+
+	knownFields, currentFields := fieldsOf(known), fieldsOf(current)
+
+	for name, field := range knownFields {
+		child := strings.TrimPrefix(path+name, ".")
+
+		switch now := currentFields[name]; {
+		case now != nil:
+			reasons = append(reasons, compareFields(child, field, now)...)
+		case !ptr.Deref(current.XPreserveUnknownFields, false):
+			reasons = append(reasons, "lacks the field "+child)
+		}
+	}
+
+	for _, name := range current.Required {
+		field := currentFields["."+name]
+		if knownFields["."+name] == nil && field != nil && field.Default == nil {
+			reasons = append(reasons, "requires the field "+strings.TrimPrefix(path+"."+name, "."))
+		}
+	}
+
+	return reasons
+}
+
+// accepts reports whether each value of the type of one schema is also one of the current schema's type.
+func accepts(current, known *apiextensionsv1.JSONSchemaProps) bool {
+	switch {
+	case current.XIntOrString:
+		return known.XIntOrString || known.Type == "integer" || known.Type == "string"
+	case current.Type == "":
+		return true
+	default:
+		return current.Type == known.Type || current.Type == "number" && known.Type == "integer"
+	}
+}
+
+// fieldsOf returns the schemas directly below a schema by what they add to its path: ".hosts", or "[*]" for what a list
+// or map contains.
+func fieldsOf(schema *apiextensionsv1.JSONSchemaProps) map[string]*apiextensionsv1.JSONSchemaProps {
+	fields := map[string]*apiextensionsv1.JSONSchemaProps{}
+
+	for name, field := range schema.Properties {
+		fields["."+name] = &field
+	}
+
+	if schema.Items != nil && schema.Items.Schema != nil {
+		fields["[*]"] = schema.Items.Schema
+	}
+
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		fields["[*]"] = schema.AdditionalProperties.Schema
+	}
+
+	return fields
+}
 
 // conversionService returns the name of the Service that converts a CRD's objects; empty if there is
 // none.

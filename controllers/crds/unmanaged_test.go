@@ -110,6 +110,32 @@ func TestUnusableFields(t *testing.T) {
 		"a required field with a default": {
 			a, "{type: object, properties: {a: {type: string}, b: {type: string, default: x}}, required: [b]}", nil,
 		},
+		"alternatives that the managers' CRD does not have": {
+			a, "{type: object, properties: {a: {type: string}, b: {type: string}}, oneOf: [{required: [a]}, {required: [b]}]}",
+			nil,
+		},
+		"a required field besides alternatives": {
+			a, "{type: object, properties: {a: {type: string}, b: {type: string}}, required: [b], anyOf: [{required: [a]}]}",
+			[]string{"requires the field spec.b"},
+		},
+		"a required field in one that managers do not know": {
+			a, "{type: object, properties: {a: {type: string}, b: {type: object, properties: {c: {type: string}}, " +
+				"required: [c]}}}", nil,
+		},
+		"an integer or text instead of an integer": {
+			"{type: integer}", "{x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}", nil,
+		},
+		"an integer instead of an integer or text": {
+			"{x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}", "{type: integer}",
+			[]string{"has another type in spec"},
+		},
+		"a number instead of an integer": {"{type: integer}", "{type: number}", nil},
+		"anything instead of a text":     {"{type: string}", "{x-kubernetes-preserve-unknown-fields: true}", nil},
+		"a field less in the values of a map": {
+			"{type: object, additionalProperties: " + a + "}",
+			"{type: object, additionalProperties: {type: object, properties: {b: {type: string}}}}",
+			[]string{"lacks the field spec[*].a"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(unusableFields(crdOf(t, c.packaged), crdOf(t, c.live))).To(Equal(c.want))

@@ -2,12 +2,15 @@ package release_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -151,6 +154,7 @@ var _ = Describe("Together with the helm programs, the engine", func() {
 				Expect(mustApply(ctx, engine, spec).Revision).To(Equal(2))
 				Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 				Expect(run(ctx, helm, "uninstall", name, "-n", namespace)).To(ContainSubstring("uninstalled"))
+				Expect(configMaps(ctx, namespace)).To(BeEmpty(), "Helm 4 has found its marks on all objects")
 				Expect(observe(ctx, engine, spec).State).To(Equal(state.Absent))
 			})
 		})
@@ -198,6 +202,77 @@ var _ = Describe("Together with the helm programs, the engine", func() {
 		Expect(run(ctx, helm, "history", name, "-n", namespace)).
 			To(ContainSubstring("Interrupted: another program left revision 2 pending-upgrade"))
 	}, Entry(nil, "helm"), Entry(nil, "helm4"))
+
+	// Helm 4 applies a release as its record says, on the server or, if it says nothing, on the client. A rollback takes
+	// the method of its target, which all later upgrades keep.
+	It("continues records of Helm 4 of each way to apply, as it does the engine's", func(ctx SpecContext) {
+		namespace, engine := newNamespace(ctx), newEngine("one")
+		number := 0
+		helm := func(program string, args ...string) (method string) {
+			GinkgoHelper()
+
+			if args[0] == "upgrade" {
+				args = append(args, name, write(chartOf("1.0.0", configMap("config", fmt.Sprint(number+1)))))
+			}
+
+			run(ctx, program, append(args, "-n", namespace)...)
+			number++
+
+			return strings.TrimSpace(fieldsOf(ctx, namespace, number)["apply_method"])
+		}
+		expectEngine := func() {
+			GinkgoHelper()
+
+			number++
+			spec := specOf(namespace, "1.0.0", configMap("config", fmt.Sprint(number)))
+			Expect(mustApply(ctx, engine, spec).Revision).To(Equal(number))
+			Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
+			Expect(objects(ctx, namespace)).To(Equal(map[string]string{"ConfigMap config": fmt.Sprint(number)}))
+			Expect(fieldsOf(ctx, namespace, number)).NotTo(HaveKey("apply_method"))
+		}
+
+		const onClient, onServer = "csa", "ssa"
+
+		Expect(helm("helm", "upgrade", "--install")).To(BeEmpty())
+		Expect(helm("helm4", "upgrade")).To(Equal(onClient), "after a record that says nothing")
+		Expect(helm("helm4", "upgrade", "--server-side=true", "--force-conflicts")).To(Equal(onServer))
+		expectEngine()
+		Expect(helm("helm4", "upgrade")).To(Equal(onClient), "after a record of the engine")
+		expectEngine()
+		Expect(helm("helm4", "upgrade", "--server-side=true", "--force-conflicts")).To(Equal(onServer))
+		Expect(helm("helm4", "rollback", name, "2")).To(Equal(onClient))
+		Expect(helm("helm4", "upgrade")).To(Equal(onClient), "which the rollback has brought back")
+		expectEngine()
+		expectUninstall(ctx, engine, namespace)
+	})
+
+	It("applies over an edit by hand, with which upgrades of Helm 4 fail", func(ctx SpecContext) {
+		namespace, engine := newNamespace(ctx), newEngine("one")
+		edit := func() {
+			GinkgoHelper()
+
+			o, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "config", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+
+			o.Data["key"] = "edited"
+			_, err = client.CoreV1().ConfigMaps(namespace).Update(ctx, o, metav1.UpdateOptions{FieldManager: "kubectl-edit"})
+			Expect(err).NotTo(HaveOccurred())
+		}
+
+		run(ctx, "helm4", "install", name, write(chartOf("1.0.0", configMap("config", "1"))), "-n", namespace)
+		edit()
+
+		output, err := command(ctx, "helm4", "upgrade", name, write(chartOf("1.1.0", configMap("config", "2"))), "-n",
+			namespace).CombinedOutput()
+		Expect(err).To(HaveOccurred())
+		Expect(string(output)).To(ContainSubstring(`conflict with "kubectl-edit"`))
+
+		for _, value := range []string{"2", "3"} {
+			mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", value)))
+			Expect(objects(ctx, namespace)).To(HaveKeyWithValue("ConfigMap config", value))
+			edit()
+		}
+	})
 
 	It("does nothing if another program was faster", func(ctx SpecContext) {
 		namespace, engine := newNamespace(ctx), newEngine("one")

@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -16,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/harness"
@@ -42,8 +44,8 @@ func testMoves(repository func() string) {
 	// An identity and its Secret are shared by all clusters, so clusterctl copies them.
 	shared := []string{"AWSClusterStaticIdentity /account", "Secret " + awsNamespace + "/account"}
 
-	// move moves the cluster, and checks that everything has arrived, and only that.
-	move := func(ctx context.Context, from, to *world) {
+	// moveBy moves the cluster by a function, and checks that everything has arrived, and only that.
+	moveBy := func(ctx context.Context, from, to *world, move func()) {
 		GinkgoHelper()
 
 		before := from.movable(ctx)
@@ -53,7 +55,7 @@ func testMoves(repository func() string) {
 
 		expectUndisturbed := []func(){from.undisturbed(ctx), to.undisturbed(ctx)}
 
-		from.clusterctl(ctx, "move", "--namespace", namespaceToMove, "--to-kubeconfig", to.kubeconfig)
+		move()
 
 		after := to.movable(ctx)
 
@@ -67,6 +69,13 @@ func testMoves(repository func() string) {
 		for _, expect := range expectUndisturbed {
 			expect()
 		}
+	}
+
+	move := func(ctx context.Context, from, to *world) {
+		GinkgoHelper()
+		moveBy(ctx, from, to, func() {
+			from.clusterctl(ctx, "move", "--namespace", namespaceToMove, "--to-kubeconfig", to.kubeconfig)
+		})
 	}
 
 	BeforeAll(func(ctx SpecContext) {
@@ -109,6 +118,24 @@ func testMoves(repository func() string) {
 		bootstrap.createCluster(ctx, namespaceToMove)
 
 		move(ctx, bootstrap, second)
+	})
+
+	It("moves it to a managed hub by the commands of clusterctl.md", func(ctx SpecContext) {
+		hub := newWorld(ctx, providers)
+		hub.startOperator()
+
+		folder := writeResources(hub.prepareProviders(ctx, providers))
+		commands := runbook(map[string]string{"providers/": folder, "hub.kubeconfig": hub.kubeconfig})
+		Expect(commands).To(HaveLen(4))
+
+		second.run(ctx, "kubectl", commands[0]...)
+		hub.run(ctx, "kubectl", commands[1]...)
+		hub.removeWebhooks(ctx)
+
+		// Nothing applies clusters here, so nothing is suspended.
+		Expect(commands[2]).To(ContainElement("suspend"))
+
+		moveBy(ctx, second, hub, func() { second.clusterctl(ctx, commands[3]...) })
 	})
 }
 
@@ -173,6 +200,25 @@ func newWorldWithProviders(ctx context.Context, repository string) *world {
 	w := newWorld(ctx, repository)
 	w.startOperator()
 
+	providers := w.prepareProviders(ctx, repository)
+	for _, p := range providers {
+		Expect(w.admin.Create(ctx, p)).To(Succeed())
+	}
+
+	for _, p := range providers {
+		Eventually(w.installed(ctx, p)).WithTimeout(3 * time.Minute).Should(Equal(p.GetSpec().Version))
+		Eventually(w.item(ctx, p)).Should(HaveKeyWithValue("version", p.GetSpec().Version))
+	}
+
+	w.removeWebhooks(ctx)
+
+	return w
+}
+
+// prepareProviders creates what the resources of the providers of a local repository refer to, and returns these.
+func (w *world) prepareProviders(ctx context.Context, repository string) []v1alpha2.Provider {
+	GinkgoHelper()
+
 	var providers []v1alpha2.Provider
 
 	for _, provider := range providersToMove {
@@ -184,20 +230,56 @@ func newWorldWithProviders(ctx context.Context, repository string) *world {
 		Expect(release.Prepare(ctx, w.admin)).To(Succeed())
 
 		p := release.Resource()
-		p.GetSpec().Release = &v1alpha2.ReleaseSpec{Drift: v1alpha2.DriftOff} // their webhooks are removed below
-		Expect(w.admin.Create(ctx, p)).To(Succeed())
-
+		p.GetSpec().Release = &v1alpha2.ReleaseSpec{Drift: v1alpha2.DriftOff} // their webhooks are removed
 		providers = append(providers, p)
 	}
 
+	return providers
+}
+
+// writeResources writes the resources of providers to files, as they are in Git, and returns the folder.
+func writeResources(providers []v1alpha2.Provider) (folder string) {
+	GinkgoHelper()
+
+	folder = GinkgoT().TempDir()
+
 	for _, p := range providers {
-		Eventually(w.installed(ctx, p)).WithTimeout(3 * time.Minute).Should(Equal(p.GetSpec().Version))
-		Eventually(w.item(ctx, p)).Should(HaveKeyWithValue("version", p.GetSpec().Version))
+		kind, _ := v1alpha2.ParseLabel(v1alpha2.Label(p))
+		p.GetObjectKind().SetGroupVersionKind(v1alpha2.GroupVersion.WithKind(string(kind)))
+
+		content, err := yaml.Marshal(p)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.WriteFile(filepath.Join(folder, v1alpha2.Label(p)+".yaml"), content, 0o600)).To(Succeed())
 	}
 
-	w.removeWebhooks(ctx)
+	return folder
+}
 
-	return w
+// runbook returns the arguments of the commands of clusterctl.md that move a cluster to a hub, with other names.
+func runbook(names map[string]string) [][]string {
+	GinkgoHelper()
+
+	page, err := os.ReadFile(filepath.Join(root, "docs/clusterctl.md"))
+	Expect(err).NotTo(HaveOccurred())
+
+	_, section, _ := strings.Cut(string(page), "\n## From a bootstrap cluster")
+	_, block, _ := strings.Cut(section, "```sh\n")
+	block, _, _ = strings.Cut(block, "```")
+
+	var commands [][]string
+
+	for line := range strings.Lines(block) {
+		line, _, _ = strings.Cut(line, "#")
+
+		args := strings.Fields(line)
+		for i, arg := range args {
+			args[i] = cmp.Or(names[arg], arg)
+		}
+
+		commands = append(commands, args[1:])
+	}
+
+	return commands
 }
 
 // initWithClusterctl installs a provider with clusterctl, in the namespace that Capstan's resources have here.

@@ -8,6 +8,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/image"
@@ -35,6 +38,7 @@ var _ = Describe("A catalog", Ordered, func() {
 		for name, url := range map[string]string{
 			"artifact": "oci://" + r.Address + "/files/artifact",
 			"image":    "image://" + r.Address + "/images/tiny",
+			"leaving":  "oci://" + r.Address + "/files/leaving",
 		} {
 			catalog += fmt.Sprintf("- {name: %s, type: InfrastructureProvider, url: %q}\n", name, url)
 		}
@@ -68,5 +72,47 @@ var _ = Describe("A catalog", Ordered, func() {
 		p := fromCatalog(ctx, t)
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+	})
+
+	// clusterctl's list loses providers whose projects are deleted.
+	It("may lose an entry, whose provider stays managed", func(ctx SpecContext) {
+		t := newTiny("leaving", "v1.0.0")
+		r.pushFiles(ctx, t)
+		r.pushFiles(ctx, newTiny("leaving", "v1.1.0"))
+
+		p := fromCatalog(ctx, t)
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		w.restart(r.access()...)
+
+		By("correcting what runs")
+
+		manager := &appsv1.Deployment{ObjectMeta: named(p.Namespace, "leaving-controller-manager")}
+		Expect(w.client.Delete(ctx, manager)).To(Succeed())
+		Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(manager), manager) }).Should(Succeed())
+		Eventually(w.read(ctx, p)).Should(And(
+			beReady("v1.0.0"),
+			haveCondition(v1alpha2.InputsUnavailableCondition, metav1.ConditionTrue, v1alpha2.UnknownProviderReason),
+		))
+
+		By("changing it once the resource names its source")
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"TINY_LEVEL": "debug"} })
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.UnknownProviderReason,
+			"v1.0.0 runs; a change is not applied: ", "set spec.fetchConfig to where its components are"))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/leaving"}
+		})
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Release.Revision", 2)))
+		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(manager), manager)).To(Succeed())
+		Expect(manager.Spec.Template.Spec.Containers[0].Args).To(ConsistOf("--level=debug"))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+
+		Expect(w.client.Delete(ctx, p)).To(Succeed())
+		Eventually(gone(ctx, w, p)).Should(BeTrue())
+		Expect(gone(ctx, w, manager)()).To(BeTrue())
 	})
 })

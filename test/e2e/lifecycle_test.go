@@ -543,4 +543,33 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		Expect(secrets.Items).To(HaveLen(limit))
 		Expect(p.Status.History).To(HaveLen(limit))
 	})
+
+	It("keeps the release after two failed upgrades, with the shortest history that there is", func(ctx SpecContext) {
+		spec := quickly(0)
+		spec.HistoryLimit = new(int32(2))
+
+		short := newTiny("twice-failed", "v1.0.0").resource()
+		short.Namespace, short.Spec.Release = metav1.NamespaceDefault, spec
+		Expect(w.client.Create(ctx, short, client.DryRunAll)).To(MatchError(ContainSubstring(
+			"failed attempts do not push the last healthy revision out of the history")))
+
+		spec.HistoryLimit = new(int32(3))
+		p := versions(ctx, spec, newTiny("twice-failed", "v1.0.0"), neverRunning(newTiny("twice-failed", "v1.1.0")),
+			neverRunning(newTiny("twice-failed", "v1.2.0")))
+		uid := deployment(ctx, p.Name).UID
+		seen := w.observeOutages(ctx, "infrastructure-twice-failed")
+
+		for _, version := range []string{"v1.1.0", "v1.2.0"} {
+			upgrade(ctx, p, version)
+			Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.TimedOutWaitingForDeploymentReason,
+				"v1.0.0 runs; "+version+" failed, given up: "))
+		}
+
+		history := w.helm(ctx, "helm", "history", "infrastructure-twice-failed", "-n", p.Namespace)
+		Expect(history[len(history)-1]).To(And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.0.0")))
+		Expect(deployment(ctx, p.Name).UID).To(Equal(uid))
+
+		_, least := seen()
+		Expect(least).To(BeEquivalentTo(1), "the old version was available throughout")
+	})
 })

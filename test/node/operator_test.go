@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +24,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/node"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -191,6 +194,26 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 		).To(ContainSubstring("STATUS: deployed"))
 	})
 
+	It("installs a provider from an image volume", func(ctx SpecContext) {
+		if !node.HasImageVolumes(ctx) {
+			Skip("containerd of this machine has no image volumes; it must be 2.1 or later")
+		}
+
+		values := filepath.Join(GinkgoT().TempDir(), "values.yaml")
+		Expect(os.WriteFile(values, []byte(imageVolumes(volumeImage)), 0o600)).To(Succeed())
+		run(ctx, "helm", "upgrade", release, filepath.Join(root, "charts/capstan"), "-n", namespace, "--reuse-values",
+			"--values", values)
+
+		key := types.NamespacedName{Namespace: mounted.namespace, Name: "mounted"}
+		Expect(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}})).To(Succeed())
+
+		p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		p.Spec.Version = mounted.version
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: "/providers"}
+		Expect(admin.Create(ctx, p)).To(Succeed())
+		Eventually(version(ctx, p)).Should(Equal(mounted.version))
+	})
+
 	It("made no request that its role does not allow", func() {
 		refused, err := cluster.Requests(func(r bed.Request) bool {
 			return r.User == "system:serviceaccount:"+namespace+":"+release && r.Code == http.StatusForbidden
@@ -203,6 +226,23 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 func get[T client.Object](ctx context.Context, g Gomega, into T, namespace, name string) T {
 	g.Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)).To(Succeed())
 	return into
+}
+
+// imageVolumes returns the values of air-gap.md, which mount an image with the releases of providers.
+func imageVolumes(image string) string {
+	GinkgoHelper()
+
+	page, err := os.ReadFile(filepath.Join(root, "docs/air-gap.md"))
+	Expect(err).NotTo(HaveOccurred())
+
+	_, rest, found := strings.Cut(string(page), "```yaml\nvolumes:\n")
+	Expect(found).To(BeTrue())
+
+	block, _, _ := strings.Cut(rest, "```")
+	values := "volumes:\n" + strings.Replace(block, "registry.example.com/capi/providers:v1", image, 1)
+	Expect(values).To(ContainSubstring(image))
+
+	return values
 }
 
 // deployment returns the Deployment of the provider that is upgraded.

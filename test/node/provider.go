@@ -90,7 +90,7 @@ func (s sample) write(repository string) error {
 	).
 		Replace(components)
 	for name, content := range map[string]string{file: text, "metadata.yaml": metadata} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644); err != nil {
 			return fmt.Errorf("write sample %s %s: %w", s.label, s.version, err)
 		}
 	}

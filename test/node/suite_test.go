@@ -24,6 +24,8 @@ import (
 const (
 	// root is the module's root.
 	root = "../.."
+	// volumeImage has the release of a provider, as docs/air-gap.md describes.
+	volumeImage = "example.org/providers:v1.0.0"
 	// operatorVersion is the tag of the operator's image.
 	operatorVersion = "v0.0.0-node"
 )
@@ -31,6 +33,9 @@ const (
 var realNode = nodetest.Suite{
 	Name: "the scenarios on a real node", Target: "e2e-node", Variable: "E2E_NODE", Prepare: prepare,
 }
+
+// mounted is the provider in volumeImage.
+var mounted = sample{"infrastructure-mounted", "v1.0.0", "infrastructure-mounted-system", nil}
 
 // patience is the time that pods may take to start on a busy machine.
 const patience = 3 * time.Minute
@@ -55,6 +60,15 @@ func prepare(ctx context.Context, folder string) (missing string, err error) {
 
 	program := filepath.Join(folder, "program")
 	if err := builder.Program(ctx, "./test/node/program", program); err != nil {
+		return "", err
+	}
+
+	repository := filepath.Join(folder, "volume")
+	if err := mounted.write(repository); err != nil {
+		return "", err
+	}
+
+	if err := archives.WriteFiles(folder, volumeImage, repository); err != nil {
 		return "", err
 	}
 

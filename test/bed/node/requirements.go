@@ -5,12 +5,15 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
 	"strings"
+
+	"github.com/Masterminds/semver/v3"
 )
 
 // ErrUnsuited is returned if this machine cannot run a real node; the message says what is missing.
@@ -50,6 +53,24 @@ func Suited() error {
 	_, err := plugins()
 
 	return err
+}
+
+// HasImageVolumes reports whether containerd of this machine mounts images as volumes, which it does from 2.1 on.
+func HasImageVolumes(ctx context.Context) bool {
+	out, err := exec.CommandContext(ctx, "containerd", "--version").Output()
+	if err != nil {
+		return false
+	}
+
+	// containerd github.com/containerd/containerd v2.4.2 1234abcd
+	words := strings.Fields(string(out))
+	if len(words) < 3 {
+		return false
+	}
+
+	version, err := semver.NewVersion(words[2])
+
+	return err == nil && version.Compare(semver.New(2, 1, 0, "", "")) >= 0
 }
 
 // plugins returns the folder of the network plugins.

@@ -40,10 +40,15 @@ func TestToolsAreCompiledWithTheVersionsOfTheProject(t *testing.T) {
 	packages := map[string][]string{}
 
 	for _, a := range slices.Concat(bedArtifacts, nodeArtifacts) {
-		if a.pkg != "" {
+		work, err := set.workspace(a)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		if a.pkg != "" && work != nil {
 			packages[a.pins] = append(packages[a.pins], a.pkg)
 		}
 	}
+
+	g.Expect(packages).NotTo(BeEmpty())
 
 	for pins, programs := range packages {
 		for module, version := range versions(artifact{pins: pins}, programs...) {

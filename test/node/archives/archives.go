@@ -5,6 +5,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -67,6 +68,23 @@ func Write(folder, image, program string, entrypoint ...string) error {
 		return err
 	}
 
+	return save(folder, image, files, v1.Config{User: user, Entrypoint: entrypoint})
+}
+
+// WriteFiles writes an image to an archive in a folder. It contains the files of another folder, for an image volume.
+func WriteFiles(folder, image, from string) error {
+	var files bytes.Buffer
+
+	w := tar.NewWriter(&files)
+	if err := errors.Join(w.AddFS(os.DirFS(from)), w.Close()); err != nil {
+		return err
+	}
+
+	return save(folder, image, files.Bytes(), v1.Config{})
+}
+
+// save writes an image with one layer, which is a tar archive, to an archive in a folder.
+func save(folder, image string, files []byte, options v1.Config) error {
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(files)), nil
 	})
@@ -85,8 +103,7 @@ func Write(folder, image, program string, entrypoint ...string) error {
 	}
 
 	config = config.DeepCopy()
-	config.OS, config.Architecture = "linux", runtime.GOARCH
-	config.Config = v1.Config{User: user, Entrypoint: entrypoint}
+	config.OS, config.Architecture, config.Config = "linux", runtime.GOARCH, options
 
 	if built, err = mutate.ConfigFile(built, config); err != nil {
 		return err
