@@ -41,17 +41,19 @@ func Lists(p v1alpha2.Provider) bool {
 // when that began. That of a deleted resource goes with its finalizer. A problem is only logged, and updated is false:
 // the provider does not need its item.
 func (i *Inventory) Update(ctx context.Context, p v1alpha2.Provider, listed bool) (updated bool) {
-	if i == nil || !p.GetDeletionTimestamp().IsZero() || ctx.Err() != nil {
+	if i == nil || !p.GetDeletionTimestamp().IsZero() {
 		return true
 	}
 
 	var err error
 
 	switch version := Version(p); {
+	case ctx.Err() != nil:
+		return false
 	case !Lists(p) && listed:
 		err = i.Remove(ctx, p)
 	case Lists(p) && version != "": // while nothing is deployed, the last version stays
-		err = i.write(ctx, p, version)
+		err = i.write(ctx, p, version, listed)
 	}
 
 	if err != nil {
@@ -63,33 +65,48 @@ func (i *Inventory) Update(ctx context.Context, p v1alpha2.Provider, listed bool
 	return err == nil
 }
 
-// write creates or changes the item of a provider.
-func (i *Inventory) write(ctx context.Context, p v1alpha2.Provider, version string) error {
-	item := itemOf(p)
+// write creates or changes the item of a provider. One that was not listed usually has none.
+func (i *Inventory) write(ctx context.Context, p v1alpha2.Provider, version string, listed bool) error {
 	writer := client.WithFieldOwner(i.Client, v1alpha2.FieldOwner)
 
-	_, err := controllerutil.CreateOrPatch(ctx, writer, item, func() error {
-		for label, value := range map[string]string{
-			v1alpha2.ClusterctlLabel:         "",
-			v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(p),
-			clusterctlv1.ClusterctlCoreLabel: clusterctlv1.ClusterctlCoreLabelInventoryValue,
-			v1alpha2.ManagedByLabel:          v1alpha2.FieldOwner,
-		} {
-			metav1.SetMetaDataLabel(&item.ObjectMeta, label, value)
-		}
+	var err error
 
-		item.ProviderName = p.GetName()
-		item.Type = string(p.ProviderType())
-		item.Version = version
-		item.WatchedNamespace = watchedNamespace(p.GetSpec()) //nolint:staticcheck // deprecated, but part of the inventory
+	if !listed {
+		item := itemOf(p)
+		describe(item, p, version)
+		err = writer.Create(ctx, item)
+	}
 
-		return nil
-	})
+	if listed || apierrors.IsAlreadyExists(err) {
+		item := itemOf(p)
+		_, err = controllerutil.CreateOrPatch(ctx, writer, item, func() error {
+			describe(item, p, version)
+			return nil
+		})
+	}
+
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}
 
 	return ignoreAbsent(err)
+}
+
+// describe sets what the item of a provider says.
+func describe(item *clusterctlv1.Provider, p v1alpha2.Provider, version string) {
+	for label, value := range map[string]string{
+		v1alpha2.ClusterctlLabel:         "",
+		v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(p),
+		clusterctlv1.ClusterctlCoreLabel: clusterctlv1.ClusterctlCoreLabelInventoryValue,
+		v1alpha2.ManagedByLabel:          v1alpha2.FieldOwner,
+	} {
+		metav1.SetMetaDataLabel(&item.ObjectMeta, label, value)
+	}
+
+	item.ProviderName = p.GetName()
+	item.Type = string(p.ProviderType())
+	item.Version = version
+	item.WatchedNamespace = watchedNamespace(p.GetSpec()) //nolint:staticcheck // deprecated, but part of the inventory
 }
 
 // Remove deletes the item of a provider, unless clusterctl has written it. That of a provider which stays installed

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
@@ -129,6 +131,54 @@ func TestItemFollowsItsProvider(t *testing.T) {
 
 	i.Update(t.Context(), docker([2]string{"uninstalled", "v1.1.0"}), true)
 	g.Expect(i.item(t)).To(BeNil())
+}
+
+// TestItemRequests: a new item takes one request, and one that another program has written becomes the provider's.
+func TestItemRequests(t *testing.T) {
+	installed := docker([2]string{"deployed", "v1.0.0"})
+	other := itemOf(installed)
+	other.Version = "v0.9.0"
+
+	for name, c := range map[string]struct {
+		items    []client.Object
+		listed   bool
+		requests []string
+	}{
+		"new":                        {nil, false, []string{"create"}},
+		"of another program":         {[]client.Object{other}, false, []string{"create", "get", "patch"}},
+		"of another version":         {[]client.Object{other}, true, []string{"get", "patch"}},
+		"deleted by another program": {nil, true, []string{"get", "create"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			i := newInventory(t, c.items...)
+
+			var requests []string
+
+			i.Client = interceptor.NewClient(i.Client.(client.WithWatch), interceptor.Funcs{
+				Get: func(
+					ctx context.Context, to client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption,
+				) error {
+					requests = append(requests, "get")
+					return to.Get(ctx, key, o, options...)
+				},
+				Create: func(ctx context.Context, to client.WithWatch, o client.Object, options ...client.CreateOption) error {
+					requests = append(requests, "create")
+					return to.Create(ctx, o, options...)
+				},
+				Patch: func(
+					ctx context.Context, to client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption,
+				) error {
+					requests = append(requests, "patch")
+					return to.Patch(ctx, o, patch, options...)
+				},
+			})
+
+			g.Expect(i.Update(t.Context(), installed, c.listed)).To(BeTrue())
+			g.Expect(requests).To(Equal(c.requests))
+			g.Expect(i.item(t)).To(HaveField("Version", "v1.0.0"))
+		})
+	}
 }
 
 func TestRemove(t *testing.T) {

@@ -46,6 +46,10 @@ func (r *run) announceChange(ctx context.Context) error {
 	return nil
 }
 
+// aloneTime is how long a provider that was not found elsewhere is taken to be nowhere else: a first installation is
+// prepared meanwhile. One that waits for longer is looked for again.
+const aloneTime = 10 * time.Second
+
 // checkOthers looks at the other resources once more.
 func (r *run) checkOthers(ctx context.Context) error {
 	if !r.policy.Existed {
@@ -54,8 +58,10 @@ func (r *run) checkOthers(ctx context.Context) error {
 			return err
 		}
 
-		if err := r.checkInstalledElsewhere(ctx); err != nil {
-			return err
+		if time.Since(r.memory.alone) > aloneTime {
+			if err := r.checkInstalledElsewhere(ctx); err != nil {
+				return err
+			}
 		}
 	}
 

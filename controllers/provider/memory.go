@@ -31,15 +31,14 @@ type memory struct {
 	// awaiting is what the resource asked for when its first installation was planned and found to wait for core; nil
 	// unless it waits.
 	awaiting *asked
-	// alone is set once the provider was not found elsewhere in its cluster. It is looked for again before it is
-	// installed.
-	alone bool
+	// alone is when the provider was looked for elsewhere in its cluster last, and not found; zero for never.
+	alone time.Time
 	// search is how far the search for the objects of the release has come, and searched its newest revision; nil unless
 	// it was not complete.
 	search   *cluster.Progress
 	searched int
-	// unlisted is set if the provider's item in clusterctl's inventory could not be written.
-	unlisted bool
+	// listed is when the provider's item in clusterctl's inventory was brought up to date last; zero if that has failed.
+	listed time.Time
 	// secrets are the CAs of Secrets, as they were read last.
 	secrets map[types.NamespacedName]secretCAs
 	// told is the failed attempt that an event was about last.

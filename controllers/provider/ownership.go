@@ -70,9 +70,8 @@ func (r *run) handOver(ctx context.Context, set func(o client.Object, finalizer 
 // identify stops the change of a resource that may not exist, such as a second one of a provider.
 func (r *run) identify(ctx context.Context) error {
 	err := r.Preflight.Identity(ctx, r.provider, r.recorded(ctx))
-	if err == nil && r.provider.GetStatus().Release == nil && !r.memory.alone {
+	if err == nil && r.provider.GetStatus().Release == nil && r.memory.alone.IsZero() {
 		err = r.checkInstalledElsewhere(ctx)
-		r.memory.alone = err == nil
 	}
 
 	r.identified = err == nil
@@ -86,8 +85,13 @@ func (r *run) checkInstalledElsewhere(ctx context.Context) error {
 	key := plan.ReleaseKey(r.provider)
 
 	namespace, err := r.target.InstalledElsewhere(ctx, key, r.installsBeside)
-	if namespace == "" || err != nil {
+	if err != nil {
 		return err
+	}
+
+	if namespace == "" {
+		r.memory.alone = time.Now()
+		return nil
 	}
 
 	return problem.Refuse(v1alpha2.MoreThanOneProviderInstanceExistsReason,

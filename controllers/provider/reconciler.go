@@ -116,10 +116,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 			run.endPanicked()
 		}
 
-		// Until a provider is ready, nothing else that its item has usually changes.
-		if v1alpha2.IsReady(provider) || run.memory.unlisted || listed != inventory.Lists(provider) ||
-			version != inventory.Version(provider) {
-			run.memory.unlisted = !r.Inventory.Update(ctx, provider, listed)
+		if listed != inventory.Lists(provider) || version != inventory.Version(provider) || run.checksItem() {
+			run.list(ctx, listed)
 		}
 
 		err = errors.Join(err, run.status.save(ctx, provider))
@@ -129,6 +127,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	panicked = false
 
 	return result, err
+}
+
+// itemTime is how long the item of a provider in clusterctl's inventory is taken to be as it was written or read.
+const itemTime = time.Minute
+
+// checksItem reports whether the item is compared with the provider although it has the version that it had. Until a
+// provider is ready, nothing else that its item has usually changes.
+func (r *run) checksItem() bool {
+	known := r.memory.listed
+	return known.IsZero() || v1alpha2.IsReady(r.provider) && time.Since(known) > itemTime
+}
+
+// list brings the item of a provider up to date. listed is set if it had one when the reconcile began.
+func (r *run) list(ctx context.Context, listed bool) {
+	r.memory.listed = time.Time{}
+
+	if r.Inventory.Update(ctx, r.provider, listed) {
+		r.memory.listed = time.Now()
+	}
 }
 
 // setFinalizer adds or removes the finalizer at once. A patch replaces all finalizers, so it is a
