@@ -83,6 +83,13 @@ var _ = Describe("A release", func() {
 
 		Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
 		Eventually(requests).Should(HaveLen(before + 2*objects + lists + records + later + 1))
+
+		// A look at what has been applied reads no record, because the engine has written it.
+		look, err := engine.Look(ctx, spec.Release, &v1alpha2.InfrastructureProvider{}, state.Owner{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(look.Record.Keys()).To(HaveLen(objects))
+		Eventually(requests).Should(HaveLen(before + 2*objects + lists + records + later + 2))
+
 		all := requests()
 		last := all[len(all)-1]
 		Expect(last.Verb + " " + last.Resource).To(Equal("list secrets"))

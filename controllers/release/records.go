@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,21 +140,35 @@ func (e *Engine) read(
 		return nil, "", fmt.Errorf("read Secret %s/%s: %w", release.Namespace, name, err)
 	}
 
-	rel, err := storage.Decode(secret, release.Name, revision.Number)
+	record, err := e.recordOf(secret, release, revision.Number)
+
+	return record, secret.ResourceVersion, err
+}
+
+// keep keeps the record of the newest revision as it was written last. It need not be read then.
+func (e *Engine) keep(release types.NamespacedName, secret *corev1.Secret, number int) {
+	if record, err := e.recordOf(secret, release, number); err == nil {
+		e.records.Add(release, keptRecord{secret.ResourceVersion, record})
+	}
+}
+
+// recordOf decodes the Secret of a revision.
+func (e *Engine) recordOf(secret *corev1.Secret, release types.NamespacedName, number int) (*Record, error) {
+	rel, err := storage.Decode(secret, release.Name, number)
 	if err != nil {
-		return nil, "", &storage.CorruptError{Secret: release.Namespace + "/" + name, Reason: err.Error()}
+		return nil, &storage.CorruptError{Secret: release.Namespace + "/" + secret.Name, Reason: err.Error()}
 	}
 
 	objects, err := e.decode(rel, rel.Manifest)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 
 	record := newRecord(rel, objects)
 	record.Owner, record.Salt = storage.OwnerOf(rel), storage.SaltOf(rel)
 	record.Digest, err = storage.Digest(rel)
 
-	return record, secret.ResourceVersion, err
+	return record, err
 }
 
 func newRecord(rel *helm.Release, objects []*unstructured.Unstructured) *Record {

@@ -221,6 +221,10 @@ func (s *session) run(action func(*session) error) (Result, error) {
 
 	s.remember()
 
+	if written := s.store.Written(revision); written != nil {
+		s.engine.keep(s.release, written, revision)
+	}
+
 	return Result{
 		Revision: revision, Status: status, Inventory: s.inventory, Changes: s.client.Changes(),
 	}, err

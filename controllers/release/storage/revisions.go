@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	corev1api "k8s.io/api/core/v1"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/object"
@@ -219,4 +221,14 @@ func (s *Store) LastWritten() (int, v1alpha2.RevisionStatus) {
 	newest := slices.Max(s.written)
 
 	return newest, s.statuses[newest]
+}
+
+// Written returns the Secret of a revision if it is what was written last; nil otherwise. It has the new resource
+// version.
+func (s *Store) Written(number int) *corev1api.Secret {
+	if last := s.secrets.written; last != nil && last.Name == helm.RecordName(s.release.Name, number) {
+		return last
+	}
+
+	return nil
 }

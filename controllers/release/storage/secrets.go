@@ -27,6 +27,7 @@ type secrets struct {
 
 	versions map[string]string // resource versions as read or written last, by name
 	read     map[string][]byte // records as Helm stores them, by name
+	written  *corev1api.Secret // as it was written last; nil for none
 }
 
 // checkSize returns an error if a record, as Helm stores it, is too large.
@@ -164,6 +165,8 @@ func (s *secrets) write(
 	})
 	if err == nil {
 		s.versions[secret.Name] = written.ResourceVersion
+		secret.ResourceVersion = written.ResourceVersion
+		s.written = secret
 	}
 
 	return err
