@@ -70,6 +70,8 @@ type Stored struct {
 	// Size of the archive in bytes.
 	Size int
 
+	// archive is the packed chart until it is stored; nil then, or if it was read from a store.
+	archive []byte
 	// origins are digests of where namespaces have fetched the chart from.
 	origins map[string]string
 }
@@ -85,7 +87,16 @@ func New(c *chart.Chart) (*Stored, error) {
 		return nil, err
 	}
 
-	return &Stored{Chart: c, Digest: chart.Digest(archive), Size: len(archive)}, nil
+	return &Stored{Chart: c, Digest: chart.Digest(archive), Size: len(archive), archive: archive}, nil
+}
+
+// pack returns the archive of the chart.
+func (s *Stored) pack() ([]byte, error) {
+	if s.archive != nil {
+		return s.archive, nil
+	}
+
+	return s.Chart.Archive()
 }
 
 // CheckSize returns a *bundle.InvalidError if a chart, whose archive has the given size, is too large to be stored.
@@ -159,24 +170,53 @@ func (s *Store) Get(ctx context.Context, digest string) (*Stored, error) {
 // damaged one.
 func (s *Store) Put(ctx context.Context, stored *Stored, namespace, origin string) error {
 	key := client.ObjectKey{Namespace: s.Namespace, Name: nameOf(stored.Digest)}
+	from := map[string]string{namespace: digestOf(origin)}
 
-	if err := s.put(ctx, key, stored, map[string]string{namespace: digestOf(origin)}); err != nil {
+	err := s.create(ctx, key, stored, from)
+	if apierrors.IsAlreadyExists(err) {
+		err = s.add(ctx, key, stored, from)
+	}
+
+	if err != nil {
 		return fmt.Errorf("store chart %s in ConfigMap %s: %w", stored.Chart.Filename(), key, err)
 	}
+
+	stored.archive = nil
 
 	return nil
 }
 
-// put stores a chart in the ConfigMap of its digest, with an origin in addition to those that are there.
-func (s *Store) put(ctx context.Context, key client.ObjectKey, stored *Stored, origin map[string]string) error {
-	cm := &corev1.ConfigMap{}
-
-	err := s.Client.Get(ctx, key, cm)
-	if client.IgnoreNotFound(err) != nil {
+// create stores a chart in a new ConfigMap.
+func (s *Store) create(ctx context.Context, key client.ObjectKey, stored *Stored, origin map[string]string) error {
+	archive, err := stored.pack()
+	if err != nil {
 		return err
 	}
 
-	isNew := apierrors.IsNotFound(err)
+	metadata := &stored.Chart.Metadata
+
+	return s.Client.Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace,
+			Name:      key.Name,
+			Labels: map[string]string{
+				v1alpha2.ManagedByLabel: v1alpha2.FieldOwner,
+				labelComponent:          componentChart,
+				v1alpha2.ProviderLabel:  v1alpha2.LabelValue(metadata.Name),
+				v1alpha2.VersionLabel:   v1alpha2.LabelValue(metadata.AppVersion),
+			},
+		},
+		Data:       origin,
+		BinaryData: map[string][]byte{archiveKey: archive},
+	}, client.FieldOwner(v1alpha2.FieldOwner))
+}
+
+// add adds an origin to the ConfigMap of a chart that is stored already, and repairs the chart.
+func (s *Store) add(ctx context.Context, key client.ObjectKey, stored *Stored, origin map[string]string) error {
+	cm := &corev1.ConfigMap{}
+	if err := s.Client.Get(ctx, key, cm); err != nil {
+		return err
+	}
 
 	origins := map[string]string{}
 	maps.Copy(origins, cm.Data)
@@ -186,14 +226,13 @@ func (s *Store) put(ctx context.Context, key client.ObjectKey, stored *Stored, o
 		origins = origin // the others fetch the chart again
 	}
 
-	// Usually, as after each restart, the chart is there, and need not be compressed again.
 	hasChart := chart.Digest(cm.BinaryData[archiveKey]) == stored.Digest
 	if hasChart && maps.Equal(origins, cm.Data) {
 		return nil
 	}
 
 	if !hasChart {
-		archive, err := stored.Chart.Archive()
+		archive, err := stored.pack()
 		if err != nil {
 			return err
 		}
@@ -203,23 +242,7 @@ func (s *Store) put(ctx context.Context, key client.ObjectKey, stored *Stored, o
 
 	cm.Data = origins
 
-	if !isNew {
-		return s.Client.Update(ctx, cm, client.FieldOwner(v1alpha2.FieldOwner))
-	}
-
-	metadata := &stored.Chart.Metadata
-	cm.ObjectMeta = metav1.ObjectMeta{
-		Namespace: key.Namespace,
-		Name:      key.Name,
-		Labels: map[string]string{
-			v1alpha2.ManagedByLabel: v1alpha2.FieldOwner,
-			labelComponent:          componentChart,
-			v1alpha2.ProviderLabel:  v1alpha2.LabelValue(metadata.Name),
-			v1alpha2.VersionLabel:   v1alpha2.LabelValue(metadata.AppVersion),
-		},
-	}
-
-	return s.Client.Create(ctx, cm, client.FieldOwner(v1alpha2.FieldOwner))
+	return s.Client.Update(ctx, cm, client.FieldOwner(v1alpha2.FieldOwner))
 }
 
 // Collect deletes the charts whose digests are not used. used is asked once it is known which charts there are.
