@@ -120,6 +120,7 @@ func newDependencies(
 
 	// What sources offer is found out by other workers.
 	offering := *planner.Sources
+	offering.Watched = local.Watches.Find
 	planner.Sources.Seats = seats.OfKinds(options.Concurrency)
 
 	pool := &clusters.Pool{

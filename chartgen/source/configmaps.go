@@ -7,11 +7,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -33,7 +35,14 @@ type ConfigMaps struct {
 	// Namespace and Selector determine the ConfigMaps and Secrets.
 	Namespace string
 	Selector  *metav1.LabelSelector
+	// Watched finds them without a request; nil if only Reader knows them.
+	Watched Find
 }
+
+// Find returns the metadata of the ConfigMaps or Secrets of a namespace that match, and whether it is known.
+type Find func(kind, namespace string, matches func(*metav1.PartialObjectMetadata) bool) (
+	found []*metav1.PartialObjectMetadata, known bool,
+)
 
 // Source returns the source of a provider whose versions they are.
 func (c *ConfigMaps) Source(provider bundle.Provider) *Source {
@@ -124,6 +133,15 @@ func (c *ConfigMaps) each(ctx context.Context, kind string, do func(*metav1.Part
 		return fmt.Errorf("spec.fetchConfig.selector is not a valid label selector: %w", err)
 	}
 
+	if c.Watched != nil {
+		matching, known := c.Watched(kind, c.Namespace, func(m *metav1.PartialObjectMetadata) bool {
+			return selector.Matches(labels.Set(m.Labels))
+		})
+		if known {
+			return eachOf(matching, do)
+		}
+	}
+
 	for token := ""; ; {
 		page := &metav1.PartialObjectMetadataList{}
 		page.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
@@ -144,6 +162,19 @@ func (c *ConfigMaps) each(ctx context.Context, kind string, do func(*metav1.Part
 			return nil
 		}
 	}
+}
+
+// eachOf calls a function with each of some objects, by name.
+func eachOf(objects []*metav1.PartialObjectMetadata, do func(*metav1.PartialObjectMetadata) error) error {
+	byName := func(a, b *metav1.PartialObjectMetadata) int { return strings.Compare(a.Name, b.Name) }
+
+	for _, o := range slices.SortedFunc(slices.Values(objects), byName) {
+		if err := do(o); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // Files reads the ConfigMap or Secret of a version.

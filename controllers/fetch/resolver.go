@@ -31,6 +31,8 @@ type Resolver struct {
 	Registry *Registry
 	// Policy restricts sources; nil for no restriction.
 	Policy *Policy
+	// Watched finds ConfigMaps and Secrets without a request, as they were a moment ago; nil to list them.
+	Watched source.Find
 	// Seats bound how many workers wait for sources that the resources of each kind name; none for no bound.
 	Seats map[v1alpha2.ProviderType]*seats.Seats
 }
@@ -153,6 +155,9 @@ func (r *Resolver) source(in *inputs) (*source.Source, error) {
 	case config.Selector != nil:
 		versions := &source.ConfigMaps{
 			Reader: in.reader, Namespace: provider.GetNamespace(), Selector: config.Selector,
+		}
+		if !in.tenant { // what the operator sees is not for accounts
+			versions.Watched = r.Watched
 		}
 
 		return versions.Source(identity), nil

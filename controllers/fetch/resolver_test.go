@@ -107,6 +107,37 @@ func TestSource(t *testing.T) {
 		g.Expect(found.Provider).To(Equal(source.Provider("InfrastructureProvider", "x")))
 	})
 
+	t.Run("selector, watched", func(t *testing.T) {
+		g := NewWithT(t)
+		selector := &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+		p := provider("x", fetching(v1alpha2.FetchConfiguration{Selector: selector}))
+		r := &Resolver{Readers: &access.Readers{APIReader: newReader(nil)}, Watched: func(
+			kind, namespace string, matches func(*metav1.PartialObjectMetadata) bool,
+		) ([]*metav1.PartialObjectMetadata, bool) {
+			known := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: "v1.0.0", Labels: selector.MatchLabels, UID: "1", ResourceVersion: "2",
+			}}
+			g.Expect(matches(&metav1.PartialObjectMetadata{})).To(BeFalse())
+
+			if kind != "ConfigMap" || !matches(known) {
+				return nil, true
+			}
+
+			return []*metav1.PartialObjectMetadata{known}, true
+		}}
+
+		found, err := r.Source(p)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(found.Versions(t.Context())).To(Equal([]source.Version{
+			{Name: "v1.0.0", ID: "ConfigMap v1.0.0", Fingerprint: "1/2"},
+		}))
+
+		p.GetSpec().ServiceAccountName = "tenant"
+		found, err = r.Source(p)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(found.Place.(*source.ConfigMaps).Watched).To(BeNil(), "the account may not be allowed to list them")
+	})
+
 	t.Run("directory", func(t *testing.T) {
 		g := NewWithT(t)
 		folder := t.TempDir()

@@ -247,17 +247,20 @@ func (w *Watches) Get(
 	return found, err == nil
 }
 
-// Find returns the metadata of the objects of a resource in a namespace that match; none until the namespace is
-// watched. They must not be changed.
+// Find returns the metadata of the ConfigMaps or Secrets of a namespace that match, which must not be changed. They are
+// not known until the namespace is watched.
 func (w *Watches) Find(
-	resource schema.GroupVersionResource, namespace string, matches func(*metav1.PartialObjectMetadata) bool,
-) []*metav1.PartialObjectMetadata {
-	objects := w.objects(resource, namespace)
-	if objects == nil {
-		return nil
+	kind, namespace string, matches func(*metav1.PartialObjectMetadata) bool,
+) (found []*metav1.PartialObjectMetadata, known bool) {
+	resource := ConfigMaps
+	if kind == "Secret" {
+		resource = Secrets
 	}
 
-	var found []*metav1.PartialObjectMetadata
+	objects := w.objects(resource, namespace)
+	if objects == nil {
+		return nil, false
+	}
 
 	for _, object := range objects.List() {
 		if m, ok := object.(*metav1.PartialObjectMetadata); ok && matches(m) {
@@ -265,7 +268,7 @@ func (w *Watches) Find(
 		}
 	}
 
-	return found
+	return found, true
 }
 
 // Source hands the events of a resource to a handler once a controller runs. What happens before needs none: every

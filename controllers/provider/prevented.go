@@ -6,13 +6,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/access"
-	"github.com/capstan-project/capstan/controllers/namespaces"
 	"github.com/capstan-project/capstan/controllers/offers"
 )
 
@@ -90,13 +88,12 @@ func (r *run) findBasis(ctx context.Context) (basis, error) {
 func (r *run) findInputs() map[access.Reference]string {
 	inputs := map[access.Reference]string{}
 
-	for kind, resource := range map[string]schema.GroupVersionResource{
-		"ConfigMap": namespaces.ConfigMaps, "Secret": namespaces.Secrets,
-	} {
+	for _, kind := range []string{"ConfigMap", "Secret"} {
 		uses := func(m *metav1.PartialObjectMetadata) bool { return access.Uses(r.provider, kind, m) }
 
 		for _, namespace := range append(namedNamespaces(r.provider), r.provider.GetNamespace()) {
-			for _, m := range r.Watches.Find(resource, namespace, uses) {
+			found, _ := r.Watches.Find(kind, namespace, uses)
+			for _, m := range found {
 				named := access.Reference{Kind: kind, NamespacedName: client.ObjectKeyFromObject(m)}
 				inputs[named] = m.ResourceVersion
 			}
