@@ -73,7 +73,7 @@ func healthCheck(t *testing.T) string {
 	t.Helper()
 
 	g := NewWithT(t)
-	file, err := os.ReadFile(filepath.Join(root, "config/argocd/health.yaml"))
+	file, err := os.ReadFile(filepath.Join(root, "config/samples/argocd/health.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())
 
 	var patch struct{ Data map[string]string }

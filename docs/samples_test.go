@@ -15,7 +15,6 @@ func TestSamplesAreOnPages(t *testing.T) {
 	for file, page := range map[string]string{
 		"flux/operator.yaml": "docs/install.md", "flux/providers.yaml": "docs/gitops.md",
 		"argocd/operator.yaml": "docs/install.md", "argocd/providers.yaml": "docs/gitops.md",
-		"argocd/health.yaml": "docs/gitops.md",
 	} {
 		t.Run(file, func(t *testing.T) {
 			g := NewWithT(t)

@@ -137,6 +137,7 @@ func TestDeletedProject(t *testing.T) {
 
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				requests++
+
 				w.WriteHeader(cmp.Or(c.answers[r.URL.Path], http.StatusNotFound))
 			}))
 			t.Cleanup(server.Close)

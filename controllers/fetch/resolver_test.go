@@ -117,6 +117,7 @@ func TestSource(t *testing.T) {
 			known := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 				Namespace: namespace, Name: "v1.0.0", Labels: selector.MatchLabels, UID: "1", ResourceVersion: "2",
 			}}
+
 			g.Expect(matches(&metav1.PartialObjectMetadata{})).To(BeFalse())
 
 			if kind != "ConfigMap" || !matches(known) {

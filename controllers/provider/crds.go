@@ -66,8 +66,8 @@ func (r *run) prepareChange(ctx context.Context) error {
 	return r.prepareCRDs(ctx, r.change.plan.Applied, r.upgrades())
 }
 
-// prepareCRDs finds out how CRDs change to those of a chart, and makes sure that this breaks nothing: nor does that some
-// are dropped, if that counts. Nothing is applied.
+// prepareCRDs finds out how CRDs change to those of a chart, and makes sure that this breaks no objects, nor that some
+// CRDs are dropped if that counts. Nothing is applied.
 func (r *run) prepareCRDs(ctx context.Context, c *chart.Chart, drops bool) error {
 	planned, err := r.planCRDs(ctx, c)
 	if err != nil {

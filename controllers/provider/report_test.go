@@ -139,7 +139,7 @@ func TestUnhealthyManagerNamesDoubtfulFlags(t *testing.T) {
 	crashes := "CrashLoopBackOff: exited with code 2 (Error) (pod manager-5d7-x2)"
 	manager.Message, manager.NamesPod = crashes, true
 	r.installed.health = &health.Report{Objects: []health.ObjectHealth{manager}}
-	g.Expect(r.summarize(Result{}, Result{}).Result).To(say("applying v1.0.0: "+crashes+"; "+doubtful.String()))
+	g.Expect(r.summarize(Result{}, Result{}).Result).To(say("applying v1.0.0: " + crashes + "; " + doubtful.String()))
 }
 
 func TestConditionIsAsOldAsWhatItSays(t *testing.T) {

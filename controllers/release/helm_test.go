@@ -216,6 +216,7 @@ var _ = Describe("Together with the helm programs, the engine", func() {
 			}
 
 			run(ctx, program, append(args, "-n", namespace)...)
+
 			number++
 
 			return strings.TrimSpace(fieldsOf(ctx, namespace, number)["apply_method"])

@@ -198,6 +198,7 @@ var _ = Describe("The fields of objects", Ordered, ContinueOnFailure, func() {
 
 				return found
 			}
+
 			Expect(w.client.Create(ctx, newTiny(name, "").issued(ca))).To(Succeed())
 			Eventually(others).Should(BeEmpty())
 

@@ -133,7 +133,9 @@ func (p *Progress) draw() {
 func (p *Progress) shown() []string {
 	most := max(p.height-1, 1)
 
-	var wrapped, cut []string
+	var wrapped []string
+
+	cut := make([]string, 0, len(p.names))
 
 	for _, name := range p.names {
 		line := object.Printable(p.lines[name])

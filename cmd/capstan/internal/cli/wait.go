@@ -120,6 +120,7 @@ func (c *Cluster) WaitAll(
 
 	for _, one := range w.pending {
 		why := &timeoutError{late.cause, cmp.Or(w.unread, one.verdict.String(), late.pending)}
+
 		advice := w.stopped
 		if advice == "" {
 			advice = fmt.Sprintf("the operator continues, follow it with `capstan status %s --watch`",

@@ -167,7 +167,7 @@ func (o *upgradeApplyOptions) checkOffered(
 
 	planner, err := o.planner.Planner(ctx, &silent, cluster)
 	if err != nil {
-		return nil //nolint:nilerr // see above
+		return nil
 	}
 
 	var group errgroup.Group

@@ -87,30 +87,11 @@ func recorded(r v1alpha2.ReleaseRevision, ours bool) Revision {
 func reason(r v1alpha2.ReleaseRevision, before *v1alpha2.ReleaseRevision, settings []string) string {
 	var reasons []string
 
-	add := func(changed bool, text string) {
-		if changed {
-			reasons = append(reasons, text)
-		}
-	}
-
 	switch {
 	case r.RollbackTo != 0:
 		return fmt.Sprintf("rollback to revision %d", r.RollbackTo)
 	case before != nil:
-		automatic := r.Request.AutomaticUpgrade == r.Version && before.Request.AutomaticUpgrade != r.Version
-		upgraded := before.Version != r.Version
-
-		add(upgraded && automatic, "automatic upgrade")
-		add(upgraded && !automatic, "version")
-		add(!before.Paused && r.Paused, "paused")
-		add(before.Paused && !r.Paused, "unpaused")
-		add(before.Inputs.Manifests != r.Inputs.Manifests, "additional manifests")
-		add(!upgraded && before.Inputs.Source != r.Inputs.Source, "source")
-		add(len(settings) == 0 && before.Inputs.Variables != r.Inputs.Variables, "variables")
-
-		reasons = append(reasons, settings...)
-		add(len(reasons) == 0 && before.ContentDigest == r.ContentDigest, "applied again")
-		add(len(reasons) == 0, "settings")
+		reasons = changes(r, *before, settings)
 	case r.Number == 1 && r.Adopted == 0:
 		return "installation"
 	}
@@ -125,6 +106,33 @@ func reason(r v1alpha2.ReleaseRevision, before *v1alpha2.ReleaseRevision, settin
 	}
 
 	return object.List(reasons, maxReasons)
+}
+
+// changes returns what has changed from one revision to the next, with the names of settings.
+func changes(r, before v1alpha2.ReleaseRevision, settings []string) (changed []string) {
+	add := func(is bool, text string) {
+		if is {
+			changed = append(changed, text)
+		}
+	}
+
+	automatic := r.Request.AutomaticUpgrade == r.Version && before.Request.AutomaticUpgrade != r.Version
+	upgraded := before.Version != r.Version
+
+	add(upgraded && automatic, "automatic upgrade")
+	add(upgraded && !automatic, "version")
+	add(!before.Paused && r.Paused, "paused")
+	add(before.Paused && !r.Paused, "unpaused")
+	add(before.Inputs.Manifests != r.Inputs.Manifests, "additional manifests")
+	add(!upgraded && before.Inputs.Source != r.Inputs.Source, "source")
+	add(len(settings) == 0 && before.Inputs.Variables != r.Inputs.Variables, "variables")
+
+	changed = append(changed, settings...)
+
+	add(len(changed) == 0 && before.ContentDigest == r.ContentDigest, "applied again")
+	add(len(changed) == 0, "settings")
+
+	return changed
 }
 
 // maxReasons bounds how much of what has changed is named.

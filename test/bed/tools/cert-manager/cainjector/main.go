@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// run injects CAs into the cluster of KUBECONFIG until the process is told to end.
+// run injects CAs into the cluster of KUBECONFIG until a signal ends the process.
 func run() error {
 	config, err := ctrl.GetConfig()
 	if err != nil {
