@@ -118,6 +118,13 @@ func (s *Stored) IsFrom(namespace, origin string) bool {
 	return known && stored == digestOf(origin)
 }
 
+// IsOf reports whether a namespace has fetched the chart.
+func (s *Stored) IsOf(namespace string) bool {
+	_, known := s.origins[namespace]
+
+	return known
+}
+
 // digestOf returns the digest of an origin: those of users can be long.
 func digestOf(origin string) string {
 	sum := sha256.Sum256([]byte(origin))

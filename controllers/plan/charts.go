@@ -179,6 +179,13 @@ func (c *Charts) load(
 func (c *Charts) stored(
 	ctx context.Context, provider v1alpha2.Provider, version, origin string,
 ) (*content, error) {
+	return c.find(ctx, provider, version, func(s *store.Stored) bool { return s.IsFrom(provider.GetNamespace(), origin) })
+}
+
+// find returns the stored chart of a version that the status names and that is usable; nil if there is none.
+func (c *Charts) find(
+	ctx context.Context, provider v1alpha2.Provider, version string, usable func(*store.Stored) bool,
+) (*content, error) {
 	for _, digest := range chartsOf(provider.GetStatus(), version) {
 		stored, err := c.store.Get(ctx, digest)
 		if errors.Is(err, store.ErrNotFound) {
@@ -189,7 +196,7 @@ func (c *Charts) stored(
 			return nil, StoreFailed(err)
 		}
 
-		if stored.IsFrom(provider.GetNamespace(), origin) {
+		if usable(stored) {
 			return c.share(stored)
 		}
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,21 +11,29 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
 	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/chartgen/store"
 	"github.com/capstan-project/capstan/controllers/fetch"
 )
 
 // keepChart plans the version and chart that the resource has already while its source does not answer,
-// or no longer has the version: what is installed does not depend on its source. It returns cause if
-// the resource asks for something else by now, unless that is an exact version that it had before, or if
-// the chart is not stored.
+// no longer has the version, or is no longer known: what is installed does not depend on its source. It returns cause
+// if the resource asks for something else by now, unless that is an exact version that it had before, or if the chart
+// is not stored.
 func (p *Planner) keepChart(ctx context.Context, request Request, plan *Plan, cause error) error {
 	provider := request.Provider
-	if !source.IsUnavailable(cause) && (request.Refresh || !source.IsNotFound(cause)) {
+	unknown := errors.As(cause, new(*fetch.UnknownProviderError))
+
+	if !source.IsUnavailable(cause) && !unknown && (request.Refresh || !source.IsNotFound(cause)) {
 		return cause
 	}
 
 	kept, err := p.Charts.passed(ctx, provider)
-	if kept == nil && err == nil && source.IsNotFound(cause) {
+
+	switch {
+	case kept != nil || err != nil:
+	case unknown:
+		kept, err = p.Charts.former(ctx, provider)
+	case source.IsNotFound(cause):
 		kept, err = p.Charts.earlier(ctx, provider)
 	}
 
@@ -67,6 +76,21 @@ func (c *Charts) earlier(ctx context.Context, provider v1alpha2.Provider) (*cont
 	}
 
 	return c.stored(ctx, provider, "v"+strings.TrimPrefix(version, "v"), "")
+}
+
+// former returns the chart of the version that the resource asks for, if its status names it, wherever its namespace
+// has fetched it from; nil if there is none. The catalog no longer lists the provider.
+func (c *Charts) former(ctx context.Context, provider v1alpha2.Provider) (*content, error) {
+	version := provider.GetStatus().DesiredVersion
+
+	switch asked := provider.GetSpec().Version; {
+	case ranges.IsExact(asked):
+		version = "v" + strings.TrimPrefix(asked, "v")
+	case version == "" || !asksFor(provider, version):
+		return nil, nil
+	}
+
+	return c.find(ctx, provider, version, func(s *store.Stored) bool { return s.IsOf(provider.GetNamespace()) })
 }
 
 // asksFor reports whether a version is what the resource asks for, or in its range.

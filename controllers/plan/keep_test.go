@@ -66,3 +66,54 @@ func TestReturnToAStoredVersion(t *testing.T) {
 		})
 	}
 }
+
+// TestProviderThatIsNoLongerListed: it keeps the versions that it had, whatever else of its resource changes.
+func TestProviderThatIsNoLongerListed(t *testing.T) {
+	g := NewWithT(t)
+	folder := t.TempDir()
+	g.Expect(os.CopyFS(filepath.Join(folder, "infrastructure-left"),
+		os.DirFS(filepath.Join(samples, "infrastructure-docker")))).To(Succeed())
+
+	c := writableClient()
+	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capl-system", Name: "left"}}
+	p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: folder}
+
+	for _, version := range []string{"v1.0.0", "v1.1.0"} {
+		p.Spec.Version = version
+		install(t, c, p)
+	}
+
+	p.Spec.FetchConfig = nil
+	p.Status.DesiredVersion = "v1.1.0"
+
+	for name, test := range map[string]struct {
+		namespace, version string
+		planned            string
+	}{
+		"the installed version":    {"capl-system", "v1.1.0", "v1.1.0"},
+		"an earlier one":           {"capl-system", "1.0.0", "v1.0.0"},
+		"a range with it":          {"capl-system", "~1.1", "v1.1.0"},
+		"no version":               {"capl-system", "", "v1.1.0"},
+		"another version":          {"capl-system", "v1.2.0", ""},
+		"a range without it":       {"capl-system", "~1.0", ""},
+		"one of another namespace": {"other", "v1.1.0", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, refresh := range []bool{false, true} {
+				g := NewWithT(t)
+				asks := p.DeepCopy()
+				asks.Namespace, asks.Spec.Version = test.namespace, test.version
+
+				planned, err := newPlanner(c).Plan(t.Context(), Request{Provider: asks, Scope: c, Refresh: refresh})
+				if test.planned == "" {
+					g.Expect(err).To(MatchError(ContainSubstring("InfrastructureProvider left is neither in clusterctl's list")))
+					continue
+				}
+
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(planned.Version).To(Equal(test.planned))
+				g.Expect(planned.Chart.Outdated).To(MatchError(ContainSubstring("set spec.fetchConfig")))
+			}
+		})
+	}
+}

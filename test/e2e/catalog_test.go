@@ -96,19 +96,21 @@ var _ = Describe("A catalog", Ordered, func() {
 			haveCondition(v1alpha2.InputsUnavailableCondition, metav1.ConditionTrue, v1alpha2.UnknownProviderReason),
 		))
 
-		By("changing it once the resource names its source")
+		By("changing its settings")
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"TINY_LEVEL": "debug"} })
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Release.Revision", 2),
+			haveCondition(v1alpha2.InputsUnavailableCondition, metav1.ConditionTrue, v1alpha2.UnknownProviderReason)))
+		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(manager), manager)).To(Succeed())
+		Expect(manager.Spec.Template.Spec.Containers[0].Args).To(ConsistOf("--level=debug"))
+
+		By("upgrading it once the resource names its source")
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.UnknownProviderReason,
-			"v1.0.0 runs; a change is not applied: ", "set spec.fetchConfig to where its components are"))
+			"v1.0.0 runs; v1.1.0 is not applied: ", "set spec.fetchConfig to where its components are"))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/leaving"}
 		})
-		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Release.Revision", 2)))
-		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(manager), manager)).To(Succeed())
-		Expect(manager.Spec.Template.Spec.Containers[0].Args).To(ConsistOf("--level=debug"))
-
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
