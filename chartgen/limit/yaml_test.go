@@ -157,6 +157,36 @@ func TestDocuments(t *testing.T) {
 }
 
 // TestRealComponents: no real provider comes near the limits.
+// TestTake: a budget can be used up, and not be exceeded.
+func TestTake(t *testing.T) {
+	for name, test := range map[string]struct {
+		parts  []limit.Cost
+		reason string
+	}{
+		"all at once":      {[]limit.Cost{{Size: 2 << 20, Values: 10}}, ""},
+		"all in parts":     {[]limit.Cost{{Size: 1 << 20, Values: 3}, {Size: 1 << 20, Values: 7}}, ""},
+		"a byte too much":  {[]limit.Cost{{Size: 2 << 20}, {Size: 1}}, "brings the total to more than 2 MiB"},
+		"a value too much": {[]limit.Cost{{Values: 10}, {Values: 1}}, "brings the total to more than 10 values"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			budget := limit.NewBudget(2<<20, 10)
+
+			for _, part := range test.parts[:len(test.parts)-1] {
+				g.Expect(budget.Take(part)).To(Succeed())
+			}
+
+			err := budget.Take(test.parts[len(test.parts)-1])
+			if test.reason == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+
+			g.Expect(err).To(MatchError(test.reason))
+		})
+	}
+}
+
 func TestRealComponents(t *testing.T) {
 	files, err := testproviders.Glob(t, "*/*/*.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())

@@ -228,6 +228,30 @@ func templateNames(b *Release) []string {
 
 // TestTemplatesWithoutList checks that the default template needs no list of files, and that the bundle says that there
 // may be others.
+// tagged is a site that only lists tags.
+type tagged struct {
+	site
+
+	tags []string
+}
+
+func (t tagged) versions(context.Context) ([]string, error) { return t.tags, nil }
+
+func (t tagged) fileURL(tag, name string) string { return tag + "/" + name }
+
+// TestTagsWithAndWithoutV: a version that has two tags is the one with the "v", in whatever order they come.
+func TestTagsWithAndWithoutV(t *testing.T) {
+	for _, tags := range [][]string{{"1.0.0", "v1.0.0", "1.1.0"}, {"v1.0.0", "1.1.0", "1.0.0"}} {
+		g := NewWithT(t)
+
+		found, err := (&website{site: tagged{tags: tags}, components: "x.yaml"}).Versions(t.Context())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(found).To(HaveExactElements(
+			And(HaveField("Name", "v1.1.0"), HaveField("ID", "1.1.0")),
+			And(HaveField("Name", "v1.0.0"), HaveField("ID", "v1.0.0"), HaveField("Origin.Place", "v1.0.0/x.yaml"))))
+	}
+}
+
 func TestTemplatesWithoutList(t *testing.T) {
 	g := NewWithT(t)
 	f := newServer(t, nil)
