@@ -105,7 +105,7 @@ var _ = Describe("An API server with faults", Ordered, func() {
 		})
 		DeferCleanup(func() { faulty.Break(nil) })
 
-		const reason = "it cannot become healthy: Job delayed/prepare"
+		const reason = "it cannot become healthy: Job prepare"
 
 		upgrade(ctx, p)
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.UnhealthyReason, "v1.1.0 failed, will be tried again: "+reason,

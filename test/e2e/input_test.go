@@ -268,7 +268,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 
 		Eventually(w.read(ctx, sound.resource())).Should(beReady("v1.0.0"))
 		Eventually(w.read(ctx, broken.resource())).Should(notBeReady(v1alpha2.ProgressingReason,
-			"Deployment broken/broken-controller-manager"))
+			"Unschedulable: ", "(pod broken-controller-manager"))
 	})
 
 	It("is reported with the object that the API server rejects, and the reason", func(ctx SpecContext) {

@@ -152,7 +152,7 @@ var _ = Describe("The sample providers", Ordered, everyKubernetes, func() {
 		Expect(w.client.Patch(ctx, deployment, patch)).To(Succeed())
 		Eventually(w.read(ctx, docker)).Should(notBeReady(
 			v1alpha2.UnhealthyReason,
-			"Deployment infrastructure-docker-system/"+deployment.Name,
+			"Unschedulable: ", "(pod "+deployment.Name,
 		))
 
 		back := client.RawPatch(

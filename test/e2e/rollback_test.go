@@ -174,7 +174,7 @@ var _ = Describe("A rollback", Ordered, everyKubernetes, ContinueOnFailure, func
 			p.GetSpec().Version, p.GetSpec().Release.Timeout = "v1.1.0", nil
 		})
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.UnhealthyReason,
-			"v1.0.0 runs; v1.1.0 failed, given up: it cannot become healthy: Job failing-job/prepare"))
+			"v1.0.0 runs; v1.1.0 failed, given up: it cannot become healthy: Job prepare"))
 	})
 
 	It("changes nothing if the API server would refuse an object", func(ctx SpecContext) {

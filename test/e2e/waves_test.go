@@ -176,7 +176,7 @@ var _ = Describe("A release of five waves", Ordered, everyKubernetes, func() {
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 
 		for wave := range waveOrders {
-			gate := fmt.Sprintf("Deployment waves/wave-%d-gate", wave)
+			gate := fmt.Sprintf("wave-%d-gate", wave)
 			Eventually(func() []string { return versions(ctx) }).Should(HaveLen(wave + 1))
 			Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.ProgressingReason, gate))
 			Expect(versions(ctx)).To(HaveLen(wave+1), "the next wave waits")
@@ -214,7 +214,7 @@ var _ = Describe("A release of five waves", Ordered, everyKubernetes, func() {
 
 		// The next attempt stops at its first wave.
 		Eventually(w.read(ctx, p)).Should(And(
-			beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "Deployment waves/wave-0-gate"),
+			beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "wave-0-gate"),
 			WithTransform(func(v1alpha2.Provider) []string { return versions(ctx) },
 				Equal([]string{"0 v1.0.0", "1 v1.0.0", "2 v1.0.0", "3 v1.0.0", "4 v1.0.0"}))))
 		Expect(written("patch", http.StatusOK, since)).To(Equal([]int{0, 1, 2, 0, 1, 2, 0}))
@@ -265,14 +265,14 @@ var _ = Describe("A release of five waves", Ordered, everyKubernetes, func() {
 		}
 
 		Expect(w.client.Create(ctx, late)).To(Succeed())
-		Eventually(w.read(ctx, late)).Should(notBeReady(v1alpha2.ProgressingReason, "Deployment late-waves/wave-2-gate"))
+		Eventually(w.read(ctx, late)).Should(notBeReady(v1alpha2.ProgressingReason, "wave-2-gate"))
 
 		// Only the third wave has a short time, because a busy machine may be slow with the ones before it.
 		Expect(bedtest.Edit(ctx, w.client, late, func(p *v1alpha2.InfrastructureProvider) {
 			p.Spec.Release.Timeout = &metav1.Duration{Duration: time.Second}
 		})).To(Succeed())
 		Eventually(w.read(ctx, late)).Should(beStalled(v1alpha2.TimedOutWaitingForDeploymentReason,
-			"Deployment late-waves/wave-2-gate", "failed, given up"))
+			"wave-2-gate", "failed, given up"))
 
 		open(ctx, 2, t.version)
 		Eventually(w.read(ctx, late)).Should(beReady("v1.1.1"))

@@ -161,12 +161,17 @@ func (c *Cluster) Find(ctx context.Context, argument string) (v1alpha2.Provider,
 
 // FindAll returns the providers that the arguments name, each once, in the order of installation.
 func (c *Cluster) FindAll(ctx context.Context, arguments []string) ([]v1alpha2.Provider, error) {
-	all, err := c.Providers(ctx)
+	all, forbidden, err := c.list(ctx, c.Namespace)
 	if err != nil {
 		return nil, err
 	}
 
-	return Named(all, arguments)
+	found, err := Named(all, arguments)
+	if err != nil && forbidden != nil { // it can be one of these
+		return nil, forbidden
+	}
+
+	return found, err
 }
 
 // Named returns those of the providers that the arguments name, each once, in the same order.
@@ -201,16 +206,37 @@ func FindOne(all []v1alpha2.Provider, argument string) (v1alpha2.Provider, error
 			"or select another cluster or --namespace", argument)
 	}
 
-	labels := make([]string, 0, len(all))
-	for _, p := range all {
-		labels = append(labels, v1alpha2.Label(p))
-	}
-
-	if similar := values.MostSimilar(argument, labels); similar != "" {
-		return nil, fmt.Errorf("provider %s not found; did you mean %s?", argument, similar)
+	if meant := similar(all, argument); meant != "" {
+		return nil, fmt.Errorf("provider %s not found; did you mean %s?", argument, meant)
 	}
 
 	return nil, fmt.Errorf("provider %s not found; the existing ones are: %s", argument, describe(all))
+}
+
+// similar returns the label of a provider that an argument may mean; empty if there is none. Labels of the same type
+// differ only in what follows it.
+func similar(all []v1alpha2.Provider, argument string) string {
+	before, short := "", argument
+
+	for _, t := range v1alpha2.ProviderTypes() {
+		if name, typed := strings.CutPrefix(argument, t.Name()+"-"); typed {
+			before, short = t.Name()+"-", name
+		}
+	}
+
+	var names []string
+
+	for _, p := range all {
+		if name, ok := strings.CutPrefix(v1alpha2.Label(p), before); ok {
+			names = append(names, name)
+		}
+	}
+
+	if name := values.MostSimilar(short, names); name != "" {
+		return before + name
+	}
+
+	return ""
 }
 
 // named returns those that an argument can mean of things that have the type and the name of a provider: by its label

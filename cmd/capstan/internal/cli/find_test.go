@@ -60,6 +60,10 @@ func TestMatch(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("provider addon/docker not found")))
 	_, err = FindOne(all, "infrastructur-docker")
 	NewWithT(t).Expect(err).To(MatchError("provider infrastructur-docker not found; did you mean infrastructure-docker?"))
+	_, err = FindOne(all, "infrastructure-gcp")
+	NewWithT(t).Expect(err).To(MatchError(HavePrefix("provider infrastructure-gcp not found; the existing ones are: ")))
+	_, err = FindOne(all, "infrastructure-dokcer")
+	NewWithT(t).Expect(err).To(MatchError("provider infrastructure-dokcer not found; did you mean infrastructure-docker?"))
 	_, err = FindOne(all, "kubeadm")
 	NewWithT(t).Expect(err).To(MatchError("kubeadm is ambiguous: bootstrap-kubeadm (BootstrapProvider kb/kubeadm), " +
 		"control-plane-kubeadm (ControlPlaneProvider kcp/kubeadm); use the kind or --namespace to select one"))

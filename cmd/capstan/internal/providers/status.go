@@ -236,19 +236,28 @@ func (o *statusOptions) selected(
 		return nil, fmt.Errorf("--selector: %w", err)
 	}
 
-	found, warning, err := cluster.Visible(ctx)
-	if err == nil && len(args) > 0 {
-		found, err = cli.Named(found, args)
-	}
+	var found []v1alpha2.Provider
 
-	if warning != "" && !o.warned {
-		o.Warnf("%s", warning)
-		o.warned = true
+	if len(args) > 0 {
+		found, err = cluster.FindAll(ctx, args)
+	} else {
+		found, err = o.visible(ctx, cluster)
 	}
 
 	return slices.DeleteFunc(found, func(p v1alpha2.Provider) bool {
 		return !selector.Matches(labels.Set(p.GetLabels()))
 	}), err
+}
+
+// visible returns the providers that the user may list, and warns once of the others.
+func (o *statusOptions) visible(ctx context.Context, cluster *cli.Cluster) ([]v1alpha2.Provider, error) {
+	found, warning, err := cluster.Visible(ctx)
+	if warning != "" && !o.warned {
+		o.Warnf("%s", warning)
+		o.warned = true
+	}
+
+	return found, err
 }
 
 // printStatus prints providers as data, as trees or as a table.
