@@ -51,13 +51,16 @@ func awaitEstablished(ctx context.Context, c client.Reader, definition *unstruct
 			return false, errMissing
 		}
 
-		if apierrors.IsForbidden(err) || ctx.Err() != nil {
+		if apierrors.IsForbidden(err) {
 			return false, err
 		}
 
 		if err != nil {
-			reason = "the last look failed: " + err.Error()
-			return false, nil //nolint:nilerr // it may pass, such as while the API server starts again
+			if !errors.Is(err, ctx.Err()) { // the end of the time is no reason
+				reason = "the last look failed: " + err.Error()
+			}
+
+			return false, ctx.Err() // while there is time it may pass, such as when the API server starts again
 		}
 
 		var established bool

@@ -28,7 +28,9 @@ func TestAwaitEstablished(t *testing.T) {
 		states [][]any
 		// failures is how many looks fail before.
 		failures int
-		err      string // empty for success
+		// slow looks fail at the end of the time.
+		slow bool
+		err  string // empty for success
 	}{
 		"served":       {states: [][]any{established}},
 		"served later": {states: [][]any{{}, {condition("Established", "False", "installing")}, established}},
@@ -47,6 +49,11 @@ func TestAwaitEstablished(t *testing.T) {
 		"the API server starts again": {states: [][]any{established}, failures: 2},
 		"the API server does not answer": {
 			states: [][]any{established}, failures: 1000,
+			err: "addonproviders.operator.cluster.x-k8s.io: the API server does not serve it: the last look failed: " +
+				"connection refused",
+		},
+		"the API server does not answer in time": {
+			states: [][]any{established}, failures: 1000, slow: true,
 			err: "addonproviders.operator.cluster.x-k8s.io: the API server does not serve it: the last look failed: " +
 				"connection refused",
 		},
@@ -74,6 +81,11 @@ func TestAwaitEstablished(t *testing.T) {
 			) error {
 				if failures > 0 {
 					failures--
+
+					if c.slow {
+						<-ctx.Done()
+					}
+
 					return errors.New("connection refused")
 				}
 
