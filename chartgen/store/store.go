@@ -174,23 +174,35 @@ func (s *Store) Get(ctx context.Context, digest string) (*Stored, error) {
 }
 
 // Put stores a chart that a namespace has fetched from an origin. Storing it again changes nothing, but repairs a
-// damaged one.
-func (s *Store) Put(ctx context.Context, stored *Stored, namespace, origin string) error {
+// damaged one. One that exists, as far as is known, is read first.
+func (s *Store) Put(ctx context.Context, stored *Stored, namespace, origin string, exists bool) error {
 	key := client.ObjectKey{Namespace: s.Namespace, Name: nameOf(stored.Digest)}
-	from := map[string]string{namespace: digestOf(origin)}
-
-	err := s.create(ctx, key, stored, from)
-	if apierrors.IsAlreadyExists(err) {
-		err = s.add(ctx, key, stored, from)
-	}
-
-	if err != nil {
+	if err := s.put(ctx, key, stored, map[string]string{namespace: digestOf(origin)}, exists); err != nil {
 		return fmt.Errorf("store chart %s in ConfigMap %s: %w", stored.Chart.Filename(), key, err)
 	}
 
 	stored.archive = nil
 
 	return nil
+}
+
+// put stores a chart in the ConfigMap of its digest, with an origin in addition to those that are there.
+func (s *Store) put(
+	ctx context.Context, key client.ObjectKey, stored *Stored, origin map[string]string, exists bool,
+) error {
+	if !exists {
+		err := s.create(ctx, key, stored, origin)
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+
+	err := s.add(ctx, key, stored, origin)
+	if apierrors.IsNotFound(err) {
+		return s.create(ctx, key, stored, origin)
+	}
+
+	return err
 }
 
 // create stores a chart in a new ConfigMap.

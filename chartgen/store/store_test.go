@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -57,7 +58,7 @@ func put(t *testing.T, s *Store, content, origin string) *Stored {
 
 	stored, err := newStored(t, "v1.0.0", content)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(s.Put(t.Context(), stored, "x", origin)).To(Succeed())
+	g.Expect(s.Put(t.Context(), stored, "x", origin, false)).To(Succeed())
 
 	return stored
 }
@@ -120,8 +121,8 @@ func TestOrigins(t *testing.T) {
 	s := newStore(t)
 
 	stored := put(t, s, "a", "https://example.com/x")
-	g.Expect(s.Put(t.Context(), stored, "y", "https://example.com/y")).To(Succeed())
-	g.Expect(s.Put(t.Context(), stored, "z", "")).To(Succeed())
+	g.Expect(s.Put(t.Context(), stored, "y", "https://example.com/y", false)).To(Succeed())
+	g.Expect(s.Put(t.Context(), stored, "z", "", false)).To(Succeed())
 
 	found, err := s.Get(t.Context(), stored.Digest)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -186,7 +187,7 @@ func TestSize(t *testing.T) {
 	}
 
 	g.Expect(stored.Size).To(BeNumerically(">", maxArchive-8<<10))
-	g.Expect(s.Put(t.Context(), stored, "x", "https://example.com/x")).To(Succeed())
+	g.Expect(s.Put(t.Context(), stored, "x", "https://example.com/x", false)).To(Succeed())
 
 	cm := configMaps(t, s)[0]
 	for i := range maxOrigins - 1 {
@@ -194,11 +195,73 @@ func TestSize(t *testing.T) {
 	}
 
 	g.Expect(s.Client.Update(t.Context(), &cm)).To(Succeed())
-	g.Expect(s.Put(t.Context(), stored, "x", "https://example.com/y")).To(Succeed())
+	g.Expect(s.Put(t.Context(), stored, "x", "https://example.com/y", false)).To(Succeed())
 	g.Expect(configMaps(t, s)[0].Data).To(HaveLen(maxOrigins))
 
-	g.Expect(s.Put(t.Context(), stored, "z", "https://example.com/z")).To(Succeed())
+	g.Expect(s.Put(t.Context(), stored, "z", "https://example.com/z", false)).To(Succeed())
 	g.Expect(configMaps(t, s)[0].Data).To(HaveLen(1), "the others are forgotten")
+}
+
+// counting is a client that notes its requests.
+type counting struct {
+	client.Client
+
+	requests *[]string
+}
+
+func (c counting) note(request string) { *c.requests = append(*c.requests, request) }
+
+func (c counting) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	c.note("get")
+	return c.Client.Get(ctx, key, o, options...)
+}
+
+func (c counting) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
+	c.note("create")
+	return c.Client.Create(ctx, o, options...)
+}
+
+func (c counting) Update(ctx context.Context, o client.Object, options ...client.UpdateOption) error {
+	c.note("update")
+	return c.Client.Update(ctx, o, options...)
+}
+
+// TestPutRequests: a new chart takes one request, and one that is known to exist is not sent.
+func TestPutRequests(t *testing.T) {
+	for name, c := range map[string]struct {
+		stored, known bool
+		requests      []string
+	}{
+		"new":                 {false, false, []string{"create"}},
+		"of another provider": {true, false, []string{"create", "get", "update"}},
+		"known":               {true, true, []string{"get"}},
+		"known, but deleted":  {false, true, []string{"get", "create"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newStore(t)
+
+			stored, err := newStored(t, "v1.0.0", "")
+			g.Expect(err).NotTo(HaveOccurred())
+
+			if c.stored {
+				namespace := "other"
+				if c.known {
+					namespace = "x"
+				}
+
+				g.Expect(s.Put(t.Context(), stored, namespace, "", false)).To(Succeed())
+			}
+
+			var requests []string
+
+			s.Client = counting{s.Client, &requests}
+			g.Expect(s.Put(t.Context(), stored, "x", "", c.known)).To(Succeed())
+			g.Expect(requests).To(Equal(c.requests))
+
+			g.Expect(configMaps(t, s)).To(HaveLen(1))
+		})
+	}
 }
 
 func TestCollect(t *testing.T) {

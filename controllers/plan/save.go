@@ -21,14 +21,16 @@ func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Ch
 	c.storing.Lock()
 	defer c.storing.Unlock()
 
-	if err := c.store.Put(ctx, found.Stored, provider.GetNamespace(), originOf(found.from)); err != nil {
+	named := chartsOf(provider.GetStatus(), "")
+	exists := slices.Contains(named, found.Digest)
+
+	if err := c.store.Put(ctx, found.Stored, provider.GetNamespace(), originOf(found.from), exists); err != nil {
 		return StoreFailed(err)
 	}
 
 	found.unsaved = false
 	c.remember(provider, found)
 
-	named := chartsOf(provider.GetStatus(), "")
 	if c.replaces(provider, named, found.Digest) {
 		c.collect(ctx, provider, named)
 	}

@@ -71,7 +71,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		Eventually(w.events(ctx, asks)).Should(ContainElement(And(
 			HaveField("Reason", "UnpublishedFlag"), HaveField("Note", ContainSubstring(warning)))))
 		Eventually(w.read(ctx, asks)).Should(notBeReady(v1alpha2.ProgressingReason,
-			"doubtful/doubtful-controller-manager: ", warning))
+			"Unschedulable: ", "(pod doubtful-controller-manager-", warning))
 	})
 
 	It("sets flags and feature gates of the manager", func(ctx SpecContext) {

@@ -101,7 +101,7 @@ var _ = Describe("Objects of a provider's own kinds", Ordered, func() {
 		p := t.resource()
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.ProgressingReason,
-			t.kind()+" first/own: could not be applied yet", "failed calling webhook"))
+			t.kind()+" own: could not be applied yet", "failed calling webhook"))
 
 		webhook.answers.Store(true)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))

@@ -190,7 +190,7 @@ var _ = Describe("A web server", Ordered, ContinueOnFailure, func() {
 			Expect(err).NotTo(HaveOccurred())
 
 			charts := &store.Store{Client: w.client, Namespace: harness.OperatorNamespace}
-			Expect(charts.Put(ctx, kept, p.Namespace, origin)).To(Succeed())
+			Expect(charts.Put(ctx, kept, p.Namespace, origin, false)).To(Succeed())
 			Expect(server.Stop()).To(Succeed())
 
 			By("naming the chart in the status, as the older operator did")
