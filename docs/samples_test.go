@@ -39,7 +39,7 @@ func TestSamplesAreOnPages(t *testing.T) {
 func TestRenovateFindsVersions(t *testing.T) {
 	g := NewWithT(t)
 
-	content, err := os.ReadFile("../config/samples/renovate.json")
+	content, err := os.ReadFile("../config/samples/renovate/renovate.json")
 	g.Expect(err).NotTo(HaveOccurred())
 
 	var renovate struct {
