@@ -314,7 +314,7 @@ func TestMirrorInstalled(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	kept := &store.Store{Client: c, Namespace: "kube-system"}
-	g.Expect(kept.Put(t.Context(), stored, p.Namespace, "")).To(Succeed())
+	g.Expect(kept.Put(t.Context(), stored, p.Namespace, "", false)).To(Succeed())
 
 	p.Status.Chart = &v1alpha2.ChartStatus{Digest: stored.Digest, Reference: kept.Reference(stored.Digest)}
 	g.Expect(c.Status().Update(t.Context(), p)).To(Succeed())
