@@ -96,6 +96,16 @@ func (e *endpoints) addHealth(mgr ctrl.Manager) error {
 		return nil
 	}
 
+	server, err := newServer("health", e.health, newHealthHandler(), nil)
+	if err != nil {
+		return fmt.Errorf("serve the health: %w", err)
+	}
+
+	return mgr.Add(server)
+}
+
+// newHealthHandler returns what serves /healthz, /readyz, and their checks by name.
+func newHealthHandler() http.Handler {
 	mux := http.NewServeMux()
 
 	for _, path := range []string{"/healthz", "/readyz"} {
@@ -104,12 +114,7 @@ func (e *endpoints) addHealth(mgr ctrl.Manager) error {
 		mux.Handle(path+"/", ping)
 	}
 
-	server, err := newServer("health", e.health, mux, nil)
-	if err != nil {
-		return fmt.Errorf("serve the health: %w", err)
-	}
-
-	return mgr.Add(server)
+	return mux
 }
 
 func isDisabled(address string) bool { return address == "" || address == "0" }

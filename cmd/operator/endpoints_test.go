@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -31,4 +33,18 @@ func TestMissingCertificate(t *testing.T) {
 
 	_, err := e.tlsConfig(nil)
 	g.Expect(err).To(MatchError(ContainSubstring("--metrics-cert-path needs a folder with tls.crt and tls.key")))
+}
+
+func TestHealth(t *testing.T) {
+	handler := newHealthHandler()
+
+	for path, code := range map[string]int{
+		"/healthz": http.StatusOK, "/healthz/ping": http.StatusOK,
+		"/readyz": http.StatusOK, "/readyz/ping": http.StatusOK,
+		"/healthz/other": http.StatusNotFound, "/": http.StatusNotFound,
+	} {
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+		NewWithT(t).Expect(answer.Code).To(Equal(code), path)
+	}
 }
