@@ -124,7 +124,7 @@ var _ = Describe("Objects of a provider's own kinds", Ordered, func() {
 		w.offer(ctx, newTiny("second", "v1.1.0"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.ProgressingReason,
-			t.kind()+" second/own: is no longer part of the release", "example.com/manager"))
+			t.kind()+" own: is no longer part of the release", "example.com/manager"))
 		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(&dropped), &dropped)).To(Succeed())
 
 		Expect(bedtest.Edit(ctx, w.client, own(t), func(object client.Object) {
