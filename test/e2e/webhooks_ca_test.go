@@ -122,7 +122,7 @@ var _ = Describe("Webhooks whose CA cert-manager injects", Ordered, func() {
 		Expect(w.client.Create(ctx, t.issued(second))).To(Succeed())
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), trusted))
-		Expect(w.bed.Requests(func(r bed.Request) bool {
+		Expect(w.requests(func(r bed.Request) bool {
 			return r.Resource == "secrets" && r.Name == t.name+"-cert" && r.Verb == "get"
 		})).To(Or(BeEmpty(), HaveLen(1)), "it may be healthy before they have it")
 	})
