@@ -49,14 +49,20 @@ GO
 export GOFLAGS=-mod=mod
 go mod init finding >/dev/null 2>&1
 
-for case in 'v6.0.2|true true,no schema,true true' 'v6.0.3|true false,true true,true true'; do
-  go get "github.com/santhosh-tekuri/jsonschema/v6@${case%%|*}" >/dev/null 2>&1
-
+expect() {
+  local seen
   seen=$(go run . | paste -sd,)
-  if [ "$seen" != "${case#*|}" ]; then
-    printf 'This has changed with %s. Seen now:\n%s\n' "${case%%|*}" "$seen"
+
+  if [ "$seen" != "$1" ]; then
+    printf 'This has changed. Seen now:\n%s\n' "$seen"
     exit 1
   fi
-done
+}
+
+go get github.com/santhosh-tekuri/jsonschema/v6@v6.0.2 >/dev/null 2>&1
+expect 'true true,no schema,true true'
+
+go get github.com/santhosh-tekuri/jsonschema/v6@v6.0.3 >/dev/null 2>&1
+expect 'true false,true true,true true'
 
 echo "still so with jsonschema v6.0.2 and v6.0.3"

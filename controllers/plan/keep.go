@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -70,23 +71,29 @@ func (c *Charts) passed(ctx context.Context, provider v1alpha2.Provider) (*conte
 // earlier returns the chart of the exact version that the resource asks for, if it came from a place whose versions may
 // change, such as a ConfigMap; nil if there is none. For other places the origin identifies it.
 func (c *Charts) earlier(ctx context.Context, provider v1alpha2.Provider) (*content, error) {
-	version := provider.GetSpec().Version
-	if !ranges.IsExact(version) || fetch.Digest(provider) != "" {
+	version := exactVersion(provider)
+	if version == "" || fetch.Digest(provider) != "" {
 		return nil, nil
 	}
 
-	return c.stored(ctx, provider, "v"+strings.TrimPrefix(version, "v"), "")
+	return c.stored(ctx, provider, version, "")
+}
+
+// exactVersion returns the version that the resource asks for, with its "v"; empty if it asks for a range.
+func exactVersion(provider v1alpha2.Provider) string {
+	version := provider.GetSpec().Version
+	if !ranges.IsExact(version) {
+		return ""
+	}
+
+	return "v" + strings.TrimPrefix(version, "v")
 }
 
 // former returns the chart of the version that the resource asks for, if its status names it, wherever its namespace
 // has fetched it from; nil if there is none. The catalog no longer lists the provider.
 func (c *Charts) former(ctx context.Context, provider v1alpha2.Provider) (*content, error) {
-	version := provider.GetStatus().DesiredVersion
-
-	switch asked := provider.GetSpec().Version; {
-	case ranges.IsExact(asked):
-		version = "v" + strings.TrimPrefix(asked, "v")
-	case version == "" || !asksFor(provider, version):
+	version := cmp.Or(exactVersion(provider), provider.GetStatus().DesiredVersion)
+	if version == "" || !asksFor(provider, version) {
 		return nil, nil
 	}
 

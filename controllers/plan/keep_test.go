@@ -7,10 +7,23 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/source"
 )
+
+// installBoth installs the two versions of a provider that a folder has, the newer one last.
+func installBoth(t *testing.T, c client.Client, p *v1alpha2.InfrastructureProvider, folder string) {
+	t.Helper()
+
+	p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: folder}
+
+	for _, version := range []string{"v1.0.0", "v1.1.0"} {
+		p.Spec.Version = version
+		install(t, c, p)
+	}
+}
 
 // TestReturnToAStoredVersion: a version that was installed before is used again although the folder no longer has it.
 func TestReturnToAStoredVersion(t *testing.T) {
@@ -20,12 +33,7 @@ func TestReturnToAStoredVersion(t *testing.T) {
 
 	c := writableClient()
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capd-system", Name: "docker"}}
-	p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: folder}
-
-	for _, version := range []string{"v1.0.0", "v1.1.0"} {
-		p.Spec.Version = version
-		install(t, c, p)
-	}
+	installBoth(t, c, p, folder)
 
 	g.Expect(os.RemoveAll(filepath.Join(folder, "infrastructure-docker", "v1.0.0"))).To(Succeed())
 
@@ -76,12 +84,7 @@ func TestProviderThatIsNoLongerListed(t *testing.T) {
 
 	c := writableClient()
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capl-system", Name: "left"}}
-	p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: folder}
-
-	for _, version := range []string{"v1.0.0", "v1.1.0"} {
-		p.Spec.Version = version
-		install(t, c, p)
-	}
+	installBoth(t, c, p, folder)
 
 	p.Spec.FetchConfig = nil
 	p.Status.DesiredVersion = "v1.1.0"

@@ -216,13 +216,8 @@ func FindOne(all []v1alpha2.Provider, argument string) (v1alpha2.Provider, error
 // similar returns the label of a provider that an argument may mean; empty if there is none. Labels of the same type
 // differ only in what follows it.
 func similar(all []v1alpha2.Provider, argument string) string {
-	before, short := "", argument
-
-	for _, t := range v1alpha2.ProviderTypes() {
-		if name, typed := strings.CutPrefix(argument, t.Name()+"-"); typed {
-			before, short = t.Name()+"-", name
-		}
-	}
+	_, short := v1alpha2.ParseLabel(argument)
+	before := strings.TrimSuffix(argument, short)
 
 	var names []string
 

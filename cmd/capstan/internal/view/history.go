@@ -47,14 +47,19 @@ func NewHistory(revisions []state.Revision, records []*release.Record) []Revisio
 	views := make([]Revision, 0, len(revisions))
 
 	for i, r := range slices.Backward(revisions) {
-		v := recorded(r.ReleaseRevision, r.Ours())
+		var (
+			before   *v1alpha2.ReleaseRevision
+			settings []string
+		)
+
+		if i+1 < len(revisions) {
+			before = &revisions[i+1].ReleaseRevision
+			settings = changedSettings(records[i+1].Values, records[i].Values)
+		}
+
+		v := recorded(r.ReleaseRevision, r.Ours(), before, settings)
 		v.Version = cmp.Or(records[i].AppVersion, v.Version)
 		v.Description = records[i].Description
-
-		if r.Ours() && i+1 < len(revisions) {
-			settings := changedSettings(records[i+1].Values, records[i].Values)
-			v.Reason = reason(r.ReleaseRevision, &revisions[i+1].ReleaseRevision, settings)
-		}
 
 		views = append(views, v)
 	}
@@ -62,8 +67,9 @@ func NewHistory(revisions []state.Revision, records []*release.Record) []Revisio
 	return views
 }
 
-// recorded returns the facts about a revision, which Capstan may have created, from the status of the resource.
-func recorded(r v1alpha2.ReleaseRevision, ours bool) Revision {
+// recorded returns the facts about a revision, which Capstan may have created, from the status of the resource. The one
+// before is nil if it is not known; settings are the names of those that have changed since.
+func recorded(r v1alpha2.ReleaseRevision, ours bool, before *v1alpha2.ReleaseRevision, settings []string) Revision {
 	v := Revision{
 		Revision: r.Number,
 		Updated:  r.Time.Time,
@@ -76,7 +82,7 @@ func recorded(r v1alpha2.ReleaseRevision, ours bool) Revision {
 	}
 
 	if ours {
-		v.By, v.Reason = byCapstan, reason(r, nil, nil)
+		v.By, v.Reason = byCapstan, reason(r, before, settings)
 	}
 
 	return v
@@ -208,12 +214,12 @@ func RecordedHistory(p v1alpha2.Provider) []Revision {
 	views := make([]Revision, 0, len(history))
 
 	for i, r := range slices.Backward(history) {
-		v := recorded(r, r.Digest != "")
-		if r.Digest != "" && i+1 < len(history) {
-			v.Reason = reason(r, &history[i+1], nil)
+		var before *v1alpha2.ReleaseRevision
+		if i+1 < len(history) {
+			before = &history[i+1]
 		}
 
-		views = append(views, v)
+		views = append(views, recorded(r, r.Digest != "", before, nil))
 	}
 
 	return views
