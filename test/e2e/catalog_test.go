@@ -38,7 +38,7 @@ var _ = Describe("A catalog", Ordered, func() {
 		for name, url := range map[string]string{
 			"artifact": "oci://" + r.Address + "/files/artifact",
 			"image":    "image://" + r.Address + "/images/tiny",
-			"leaving":  "oci://" + r.Address + "/files/leaving",
+			"delisted": "oci://" + r.Address + "/files/delisted",
 		} {
 			catalog += fmt.Sprintf("- {name: %s, type: InfrastructureProvider, url: %q}\n", name, url)
 		}
@@ -76,9 +76,9 @@ var _ = Describe("A catalog", Ordered, func() {
 
 	// clusterctl's list loses providers whose projects are deleted.
 	It("may lose an entry, whose provider stays managed", func(ctx SpecContext) {
-		t := newTiny("leaving", "v1.0.0")
+		t := newTiny("delisted", "v1.0.0")
 		r.pushFiles(ctx, t)
-		r.pushFiles(ctx, newTiny("leaving", "v1.1.0"))
+		r.pushFiles(ctx, newTiny("delisted", "v1.1.0"))
 
 		p := fromCatalog(ctx, t)
 		Expect(w.client.Create(ctx, p)).To(Succeed())
@@ -88,7 +88,7 @@ var _ = Describe("A catalog", Ordered, func() {
 
 		By("correcting what runs")
 
-		manager := &appsv1.Deployment{ObjectMeta: named(p.Namespace, "leaving-controller-manager")}
+		manager := &appsv1.Deployment{ObjectMeta: named(p.Namespace, "delisted-controller-manager")}
 		Expect(w.client.Delete(ctx, manager)).To(Succeed())
 		Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(manager), manager) }).Should(Succeed())
 		Eventually(w.read(ctx, p)).Should(And(
@@ -109,7 +109,7 @@ var _ = Describe("A catalog", Ordered, func() {
 			"v1.0.0 runs; v1.1.0 is not applied: ", "set spec.fetchConfig to where its components are"))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) {
-			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/leaving"}
+			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/delisted"}
 		})
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 
