@@ -47,6 +47,11 @@ func (s *setting) measureFloor(ctx context.Context) (measured stageFigures, err 
 		return nil, err
 	}
 
+	serverCPU, err := serverCPU(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+
 	begin := time.Now()
 	group, running := errgroup.WithContext(ctx)
 
@@ -73,6 +78,10 @@ func (s *setting) measureFloor(ctx context.Context) (measured stageFigures, err 
 	}
 
 	f := figures{took: time.Since(begin)}
+	if f.serverCPU, err = serverCPU(); err != nil {
+		return nil, err
+	}
+
 	requests, err := requestsOf(b, floorUser, begin)
 	f.requests, f.writes = len(requests), writesOf(requests)
 

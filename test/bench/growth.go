@@ -102,9 +102,6 @@ func (g *growth) start() error {
 // growthProfile is how long the processor time is profiled while providers are being installed.
 const growthProfile = 20 * time.Second
 
-// cpuSeconds is the metric of the processor time of a process.
-const cpuSeconds = "process_cpu_seconds_total"
-
 // measure installs the missing providers up to a size.
 func (g *growth) measure(ctx context.Context, last sample, size int) (sample, error) {
 	missing := g.providers[last.providers:size]
@@ -114,12 +111,12 @@ func (g *growth) measure(ctx context.Context, last sample, size int) (sample, er
 		}
 	}
 
-	before, err := serverMetric(ctx, g.bed, cpuSeconds)
+	serverCPU, err := serverCPU(ctx, g.bed)
 	if err != nil {
 		return last, err
 	}
 
-	profiled := g.profiler.Start(ctx, strconv.Itoa(size), growthProfile)
+	profiled := g.profiler.Start(ctx, g.bed.Config(), strconv.Itoa(size), growthProfile)
 	begin := time.Now()
 
 	if err := g.install(ctx, missing, size); err != nil {
@@ -127,9 +124,9 @@ func (g *growth) measure(ctx context.Context, last sample, size int) (sample, er
 	}
 
 	now := sample{providers: size, took: last.took + time.Since(begin)}
-	after, err := serverMetric(ctx, g.bed, cpuSeconds)
+	taken, err := serverCPU()
 
-	now.serverCPU = last.serverCPU + after - before
+	now.serverCPU = last.serverCPU + taken
 	if err := errors.Join(err, profiled()); err != nil {
 		return last, err
 	}

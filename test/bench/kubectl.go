@@ -82,6 +82,11 @@ func (a *applier) measure(ctx context.Context, stage stage, releases []*harness.
 
 	var f figures
 
+	serverCPU, err := serverCPU(ctx, a.bed)
+	if err != nil {
+		return err
+	}
+
 	begin := time.Now()
 
 	for _, file := range files {
@@ -97,6 +102,10 @@ func (a *applier) measure(ctx context.Context, stage stage, releases []*harness.
 	}
 
 	f.took = time.Since(begin)
+
+	if f.serverCPU, err = serverCPU(); err != nil {
+		return err
+	}
 
 	requests, err := requestsOf(a.bed, kubectlUser, begin)
 	f.requests, f.writes = len(requests), writesOf(requests)

@@ -145,8 +145,14 @@ func (w *site) stageWithin(
 		defer cancel()
 	}
 
-	profiled := w.profiler.Start(ctx, string(s), profilePeriod)
+	profiled := w.profiler.Start(ctx, w.bed.Config(), string(s), profilePeriod)
 	w.operator.ResetPeakMemory()
+
+	serverCPU, err := serverCPU(ctx, w.bed)
+	if err != nil {
+		return false, err
+	}
+
 	begin, before := time.Now(), w.operator.CPU()
 
 	err = do(limited)
@@ -164,6 +170,10 @@ func (w *site) stageWithin(
 	}
 
 	f.cpu, f.peak = w.operator.CPU()-before, w.operator.PeakMemory()
+
+	if f.serverCPU, err = serverCPU(); err != nil {
+		return missed, err
+	}
 
 	return missed, errors.Join(w.record(s, f, begin), profiled())
 }
@@ -187,6 +197,11 @@ func (w *site) restart(ctx context.Context, s stage) error {
 		return err
 	}
 
+	serverCPU, err := serverCPU(ctx, w.bed)
+	if err != nil {
+		return err
+	}
+
 	begin := time.Now()
 
 	operator, err := w.start()
@@ -201,7 +216,12 @@ func (w *site) restart(ctx context.Context, s stage) error {
 		return err
 	}
 
-	return w.record(s, figures{took: quiet.Sub(begin), cpu: operator.CPU(), peak: operator.PeakMemory()}, begin)
+	f := figures{took: quiet.Sub(begin), cpu: operator.CPU(), peak: operator.PeakMemory()}
+	if f.serverCPU, err = serverCPU(); err != nil {
+		return err
+	}
+
+	return w.record(s, f, begin)
 }
 
 // prepare creates what the resources of releases refer to.

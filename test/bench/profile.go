@@ -10,10 +10,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
 	"github.com/capstan-project/capstan/test/harness"
 )
 
-// profiler writes profiles of an operator into a folder. An empty profiler does nothing.
+// profiler writes profiles of an operator, and of its API server, into a folder. An empty profiler does nothing.
 type profiler struct {
 	folder, address string
 }
@@ -42,20 +45,34 @@ func (p profiler) Flags() []string {
 	return []string{"--pprof-bind-address=" + p.address}
 }
 
-// Start starts a CPU profile of some seconds, cpu-NAME.pb.gz, and returns a function that waits for its end and takes
-// a heap profile, heap-NAME.pb.gz.
-func (p profiler) Start(ctx context.Context, name string, period time.Duration) func() error {
+// Start starts CPU profiles of some seconds, cpu-NAME.pb.gz and cpu-NAME-server.pb.gz, and returns a function that waits
+// for their end and takes a heap profile of the operator, heap-NAME.pb.gz.
+func (p profiler) Start(
+	ctx context.Context, server *rest.Config, name string, period time.Duration,
+) func() error {
 	if p.folder == "" {
 		return func() error { return nil }
 	}
 
-	done := make(chan error, 1)
-	go func() {
-		done <- p.save(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(period.Seconds())), "cpu-"+name)
-	}()
+	var both errgroup.Group
+
+	path := fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(period.Seconds()))
+	operator := "http://" + p.address
+
+	both.Go(func() error { return p.save(ctx, http.DefaultClient, operator+path, "cpu-"+name) })
+	both.Go(func() error {
+		client, err := rest.HTTPClientFor(server)
+		if err != nil {
+			return err
+		}
+
+		return p.save(ctx, client, server.Host+path, "cpu-"+name+"-server")
+	})
 
 	return func() error {
-		return errors.Join(<-done, p.save(ctx, "/debug/pprof/heap?gc=1", "heap-"+name))
+		heap := operator + "/debug/pprof/heap?gc=1"
+
+		return errors.Join(both.Wait(), p.save(ctx, http.DefaultClient, heap, "heap-"+name))
 	}
 }
 
@@ -68,20 +85,20 @@ func (p profiler) WriteFile(name, content string) error {
 	return os.WriteFile(filepath.Join(p.folder, name), []byte(content), 0o600)
 }
 
-func (p profiler) save(ctx context.Context, path, name string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+path, nil)
+func (p profiler) save(ctx context.Context, client *http.Client, url, name string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
 
-	answer, err := http.DefaultClient.Do(req)
+	answer, err := client.Do(req)
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
 
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the operator answered %s to %s", answer.Status, path)
+		return fmt.Errorf("the answer to %s is %s", url, answer.Status)
 	}
 
 	data, err := io.ReadAll(answer.Body)

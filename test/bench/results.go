@@ -52,7 +52,8 @@ func (s *setting) title(of stage) string {
 // figures returns the table of all stages.
 func (s *setting) figures(r results) *Table {
 	table := &Table{Header: []string{
-		"", "", "time, s", "Capstan's time ÷ this", "API requests", "of these, writes", "CPU, s", "peak memory, MiB",
+		"", "", "time, s", "Capstan's time ÷ this", "API requests", "of these, writes",
+		"CPU, s", "peak memory, MiB", "API server's CPU, s",
 	}, Numbers: 2}
 
 	for _, stage := range stages {
@@ -94,8 +95,8 @@ func cells(r results, program string, stage stage) []string {
 
 	row := []string{took, ratio, median(count, 0), median(writes, 0)}
 	if program == floor { // this process, which does other work, too
-		return append(row, "", "")
+		return append(row, "", "", median(server, 1))
 	}
 
-	return append(row, median(cpu, 2), median(mebibytes, 0))
+	return append(row, median(cpu, 2), median(mebibytes, 0), median(server, 1))
 }

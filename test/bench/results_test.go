@@ -17,7 +17,7 @@ func twoRounds() (*setting, results) {
 
 	for _, factor := range []time.Duration{1, 2} {
 		r.add(capstan, stageFigures{
-			install: {took: factor * 5 * time.Second, requests: 240, writes: 100, cpu: 1500 * time.Millisecond, peak: 90 << 20},
+			install: {took: factor * 5 * time.Second, requests: 240, writes: 100, cpu: 1500 * time.Millisecond, peak: 90 << 20, serverCPU: 4},
 			change:  {took: factor * 100 * time.Millisecond, requests: 30},
 			correct: {took: factor * time.Second},
 		})
@@ -39,14 +39,14 @@ func twoRounds() (*setting, results) {
 func TestFigures(t *testing.T) {
 	s, r := twoRounds()
 	want := [][]string{
-		{"install five providers", "Capstan", "7.50 (5.00–10.00)", "", "240", "100", "1.50", "90"},
-		{"", "`kubectl apply --server-side`", "15.00 (10.00–20.00)", "0.50", "120", "0", "0.00", "0"},
-		{"", "their CRDs alone", "2.00", "3.75 (2.50–5.00)", "0", "0", "", ""},
-		{"change the replicas of infrastructure-aws", "Capstan", "0.15 (0.10–0.20)", "", "30", "0", "0.00", "0"},
-		{"correct drift of infrastructure-aws", "Capstan", "1.50 (1.00–2.00)", "", "0", "0", "0.00", "0"},
-		{"", "cluster-api-operator", "not in 10", "", "0", "0", "0.00", "0"},
-		{"idle for 60 s", "Capstan", "", "", "3", "0", "0.10", "80"},
-		{"install 10 small providers", "Capstan", "1.00", "", "400", "0", "1.00", "0"},
+		{"install five providers", "Capstan", "7.50 (5.00–10.00)", "", "240", "100", "1.50", "90", "4.0"},
+		{"", "`kubectl apply --server-side`", "15.00 (10.00–20.00)", "0.50", "120", "0", "0.00", "0", "0.0"},
+		{"", "their CRDs alone", "2.00", "3.75 (2.50–5.00)", "0", "0", "", "", "0.0"},
+		{"change the replicas of infrastructure-aws", "Capstan", "0.15 (0.10–0.20)", "", "30", "0", "0.00", "0", "0.0"},
+		{"correct drift of infrastructure-aws", "Capstan", "1.50 (1.00–2.00)", "", "0", "0", "0.00", "0", "0.0"},
+		{"", "cluster-api-operator", "not in 10", "", "0", "0", "0.00", "0", "0.0"},
+		{"idle for 60 s", "Capstan", "", "", "3", "0", "0.10", "80", "0.0"},
+		{"install 10 small providers", "Capstan", "1.00", "", "400", "0", "1.00", "0", "0.0"},
 	}
 
 	if diff := cmp.Diff(want, s.figures(r).Rows); diff != "" {

@@ -33,7 +33,8 @@ type figures struct {
 	applied          time.Duration // of kubectl: until everything was applied
 	requests, writes int
 	cpu              time.Duration
-	peak             int64 // memory, in bytes
+	serverCPU        float64 // seconds of the API server
+	peak             int64   // memory, in bytes
 }
 
 // stageFigures are the figures of the stages that a program was measured in, once.
@@ -90,6 +91,7 @@ func seconds(f figures) float64 { return f.took.Seconds() }
 func applied(f figures) float64 { return f.applied.Seconds() }
 func allowed(f figures) float64 { return f.limit.Seconds() }
 func cpu(f figures) float64     { return f.cpu.Seconds() }
+func server(f figures) float64  { return f.serverCPU }
 func count(f figures) float64   { return float64(f.requests) }
 func writes(f figures) float64  { return float64(f.writes) }
 
