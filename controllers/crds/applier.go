@@ -19,6 +19,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/ptr"
@@ -89,11 +90,15 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err err
 			return err
 		}
 
-		if _, err := a.learnFields(c.definition, object); err != nil || !p.changesSome() {
-			return err
+		if p.changesSome() {
+			if err := a.tryApply(ctx, c.name, object); err != nil {
+				return err
+			}
 		}
 
-		return a.send(ctx, c.name, bodies[i], metav1.DryRunAll)
+		_, err = a.learnFields(c.definition, object)
+
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -111,6 +116,17 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err err
 
 		return err
 	})
+}
+
+// tryApply asks the API server whether it would accept a CRD. Most of a CRD are descriptions, which are left out: they
+// would only take it time.
+func (a *Applier) tryApply(ctx context.Context, name string, object *unstructured.Unstructured) error {
+	body, err := json.Marshal(withoutDescriptions(object.Object))
+	if err != nil {
+		return err
+	}
+
+	return a.send(ctx, name, body, metav1.DryRunAll)
 }
 
 // changesSome reports whether one of several CRDs could be changed before another is refused. Of CRDs that
@@ -164,7 +180,11 @@ func get(ctx context.Context, reader client.Reader, name string) (*apiextensions
 // send applies one CRD. It takes over fields that kubectl or clusterctl applied before. Fields that
 // the body does not contain, such as the caBundle that cert-manager injects, stay as they are.
 func (a *Applier) send(ctx context.Context, name string, body []byte, dryRun ...string) error {
-	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner, Force: ptr.To(true), DryRun: dryRun}
+	options := metav1.PatchOptions{
+		FieldManager: v1alpha2.FieldOwner, Force: ptr.To(true), DryRun: dryRun,
+		// Otherwise the API server parses the body a second time, for duplicate fields, which JSON of ours cannot have.
+		FieldValidation: metav1.FieldValidationIgnore,
+	}
 
 	_, err := a.Metadata.Resource(crdResource).Patch(ctx, name, types.ApplyPatchType, body, options)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {

@@ -90,6 +90,16 @@ var _ = Describe("Apply", Ordered, func() {
 		Expect(read(ctx, "apples.example.com").Generation).To(Equal(before))
 	})
 
+	It("changes none of several CRDs if one has a description that the API server refuses", func(ctx SpecContext) {
+		definition := definitionOf("pear", "v1")
+		definition.Spec.Versions[0].Schema.OpenAPIV3Schema.AllOf = []apiextensionsv1.JSONSchemaProps{{Description: "a"}}
+
+		before := read(ctx, "apples.example.com").Generation
+		_, err := apply(ctx, wants(file("apple", "Apple", "third"), fileOf(definition)))
+		Expect(err).To(MatchError(ContainSubstring("pears.example.com was refused")))
+		Expect(read(ctx, "apples.example.com").Generation).To(Equal(before))
+	})
+
 	It("names a CRD that the API server refuses, with the reason", func(ctx SpecContext) {
 		bad := refused("plum", "Plum")
 		_, err := apply(ctx, wants(bad))

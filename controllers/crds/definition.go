@@ -186,6 +186,44 @@ func (d definition) annotate(
 	object.SetAnnotations(annotations)
 }
 
+// withoutDescriptions returns a copy of a CRD without the descriptions of its fields. The API server accepts it exactly
+// if it accepts the CRD.
+func withoutDescriptions(crd map[string]any) map[string]any {
+	bare := runtime.DeepCopyJSON(crd)
+	all, _, _ := unstructured.NestedFieldNoCopy(bare, "spec", "versions")
+	versions, _ := all.([]any)
+
+	for _, v := range versions {
+		if version, ok := v.(map[string]any); ok {
+			schema, _, _ := unstructured.NestedFieldNoCopy(version, "schema", "openAPIV3Schema")
+			removeDescriptions(schema)
+		}
+	}
+
+	return bare
+}
+
+// removeDescriptions removes the descriptions of a schema's fields, but for those in allOf, anyOf, oneOf and not, which
+// are invalid.
+func removeDescriptions(value any) {
+	schema, ok := value.(map[string]any)
+	if !ok {
+		return // additionalProperties may be a boolean
+	}
+
+	if _, valid := schema["description"].(string); valid {
+		delete(schema, "description")
+	}
+
+	properties, _ := schema["properties"].(map[string]any)
+	for _, property := range properties {
+		removeDescriptions(property)
+	}
+
+	removeDescriptions(schema["items"])
+	removeDescriptions(schema["additionalProperties"])
+}
+
 // appendVersions adds versions to a CRD.
 func appendVersions(object *unstructured.Unstructured, kept []apiextensionsv1.CustomResourceDefinitionVersion) error {
 	if len(kept) == 0 {

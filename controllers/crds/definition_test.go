@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -154,6 +155,46 @@ func BenchmarkDefinedKinds(b *testing.B) {
 }
 
 // heapInUse returns the bytes of the objects that the garbage collector finds in use.
+// TestWithoutDescriptions: what the API server refuses with its descriptions is refused without them, too.
+func TestWithoutDescriptions(t *testing.T) {
+	g := NewWithT(t)
+
+	const crd = `
+metadata: {name: apples.example.com, annotations: {description: kept}}
+spec:
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        DESCRIPTION
+        type: object
+        properties:
+          description: {type: string, DESCRIPTION, default: {description: kept}}
+          list: {type: array, items: {type: object, properties: {a: {type: string, DESCRIPTION}}}}
+          map: {type: object, additionalProperties: {type: string, DESCRIPTION}}
+          open: {type: object, additionalProperties: true}
+          invalid: {type: object, description: 1, allOf: [{description: kept}], not: {description: kept}}
+          absent:
+  - name: v2
+    schema: {}
+`
+	parse := func(description string) (object map[string]any) {
+		g.Expect(yaml.Unmarshal([]byte(strings.NewReplacer(
+			"        DESCRIPTION\n", description, ", DESCRIPTION", strings.ReplaceAll(description, "        ", ", "),
+		).Replace(crd)), &object)).To(Succeed())
+
+		return object
+	}
+
+	described := parse("        description: an apple\n")
+	g.Expect(withoutDescriptions(described)).To(Equal(parse("")))
+	g.Expect(described).To(Equal(parse("        description: an apple\n")), "it is a copy")
+
+	for _, crd := range []map[string]any{{}, {"spec": int64(1)}, {"spec": map[string]any{"versions": []any{int64(1)}}}} {
+		g.Expect(withoutDescriptions(crd)).To(Equal(crd))
+	}
+}
+
 func heapInUse() uint64 {
 	runtime.GC()
 
