@@ -23,8 +23,20 @@ func (a *Applier) CheckChanges(ctx context.Context, p *Plan, allow []string) (*t
 		return nil, err
 	}
 
+	// Most CRDs have no objects, which takes a request each to find out.
+	breaks := make([]bool, len(p.changes))
+	_ = forEach(p.changes, func(i int, c *change) error {
+		breaks[i] = a.canBreak(ctx, p.request.Label, c)
+
+		return nil
+	})
+
 	// One change after the other is in memory: the schemas of a CRD with 400 kB of text take several megabytes.
-	for _, c := range p.changes {
+	for i, c := range p.changes {
+		if !breaks[i] {
+			continue
+		}
+
 		findings, err := a.try(ctx, p.request.Label, c)
 		if err != nil {
 			return nil, err
@@ -43,13 +55,14 @@ func (a *Applier) CheckChanges(ctx context.Context, p *Plan, allow []string) (*t
 	return trial.NewReport(all, allow), nil
 }
 
-// try returns what the change of a CRD by a provider would break: nothing if the CRD does not exist. Its schemas are
-// read only if there is something to break, since they are large.
-func (a *Applier) try(ctx context.Context, label string, c *change) ([]trial.Finding, error) {
-	if c.live == nil || len(c.retired) == 0 && a.hasNone(ctx, c.live) {
-		return nil, nil
-	}
+// canBreak reports whether a CRD exists, and there are objects or other providers that the change of it by a provider
+// could break.
+func (a *Applier) canBreak(ctx context.Context, label string, c *change) bool {
+	return c.live != nil && (len(a.users(label, c.name)) > 0 || !a.hasNone(ctx, c.live))
+}
 
+// try returns what the change of a CRD by a provider would break.
+func (a *Applier) try(ctx context.Context, label string, c *change) ([]trial.Finding, error) {
 	live, err := a.getComplete(ctx, c.name)
 	if err != nil || live == nil {
 		return nil, err

@@ -144,6 +144,20 @@ func storedVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
 }
 
 var _ = Describe("A migration", func() {
+	It("reads no schemas to check the removal of a version that has no objects", func(ctx SpecContext) {
+		k := newKind("cz")
+		k.define(ctx, "v1", "v1alpha1")
+
+		plan, err := applier.Plan(ctx, wants(fileOf(definitionOf(k.name, "v1"))))
+		Expect(err).NotTo(HaveOccurred())
+
+		clients := applier.Clients
+		clients.APIReader = nil
+		report, err := applier.WithClients(clients).CheckChanges(ctx, plan, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(report.Refused()).To(BeFalse())
+	})
+
 	It("rewrites objects before their version is removed, while managers know it", func(ctx SpecContext) {
 		k := newKind("da")
 		k.define(ctx, "v1alpha1")

@@ -188,7 +188,7 @@ func (w *site) record(s stage, f figures, begin time.Time) error {
 	f.requests, f.writes = len(requests), writesOf(requests)
 	w.measured[s] = f
 
-	return w.profiler.WriteFile("requests-"+string(s)+".txt", byKind(requests))
+	return w.profiler.WriteFile("requests-"+string(s)+".txt", byKind(requests)+"\n"+inOrder(requests, begin))
 }
 
 // restart measures a new process that finds everything installed, until it is quiet.

@@ -44,18 +44,7 @@ func writesOf(requests []bed.Request) int {
 
 // byKind returns a table of the requests with the same verb, resource and subresource, the most frequent first.
 func byKind(requests []bed.Request) string {
-	counts := bed.Count(requests, func(r bed.Request) string {
-		resource := strings.Trim(strings.Join([]string{r.Resource, r.Subresource}, "/"), "/")
-		if resource == "" {
-			resource, _, _ = strings.Cut(r.URI, "?")
-		}
-
-		if r.DryRun {
-			resource += " (dry run)"
-		}
-
-		return r.Verb + " " + resource
-	})
+	counts := bed.Count(requests, kindOf)
 
 	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		if counts[a] != counts[b] {
@@ -70,6 +59,33 @@ func byKind(requests []bed.Request) string {
 
 	for _, kind := range kinds {
 		fmt.Fprintf(table, "%6d %s\n", counts[kind], kind)
+	}
+
+	return table.String()
+}
+
+// kindOf returns the verb of a request and what it is about.
+func kindOf(r bed.Request) string {
+	resource := strings.Trim(strings.Join([]string{r.Resource, r.Subresource}, "/"), "/")
+	if resource == "" {
+		resource, _, _ = strings.Cut(r.URI, "?")
+	}
+
+	if r.DryRun {
+		resource += " (dry run)"
+	}
+
+	return r.Verb + " " + resource
+}
+
+// inOrder returns a table of requests with the time since a stage has begun, and how long each took.
+func inOrder(requests []bed.Request, begin time.Time) string {
+	requests = slices.SortedFunc(slices.Values(requests), func(a, b bed.Request) int { return a.Received.Compare(b.Received) })
+
+	table := &strings.Builder{}
+	for _, r := range requests {
+		fmt.Fprintf(table, "%6.3f s, %.3f s: %s %s/%s: %d\n",
+			r.Received.Sub(begin).Seconds(), r.Duration.Seconds(), kindOf(r), r.Namespace, r.Name, r.Code)
 	}
 
 	return table.String()

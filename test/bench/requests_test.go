@@ -37,3 +37,15 @@ func TestSince(t *testing.T) {
 		t.Errorf("%d requests are later, of which %d write; want 2 and 0", len(later), writesOf(later))
 	}
 }
+
+func TestInOrder(t *testing.T) {
+	const want = " 1.000 s, 0.020 s: patch deployments a/b: 200\n" +
+		" 4.000 s, 0.000 s: get /openapi/v3 /: 0\n"
+
+	patch := requests[1]
+	patch.Namespace, patch.Name, patch.Code, patch.Duration = "a", "b", 200, 20*time.Millisecond
+
+	if diff := cmp.Diff(want, inOrder([]bed.Request{requests[4], patch}, begin)); diff != "" {
+		t.Error(diff)
+	}
+}
