@@ -110,7 +110,8 @@ func newCRD(object *unstructured.Unstructured, label string) (crd, error) {
 		return crd{}, err
 	}
 
-	file := chart.File{Name: crdsFolder + object.GetName() + ".yaml", Data: data}
+	// It is in memory for long, and the library's buffer may be twice as large.
+	file := chart.File{Name: crdsFolder + object.GetName() + ".yaml", Data: bytes.Clone(data)}
 
 	return crd{file.WithJSON(content), object.Object}, nil
 }
