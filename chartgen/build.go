@@ -119,7 +119,7 @@ func newChart(b *bundle.Bundle, components *bundle.Components, crds []crd) (*cha
 		return nil, err
 	}
 
-	contract, err := metadata.Contract(b.Version)
+	contract, err := bundle.Contract(metadata, b.Version)
 	if err != nil {
 		return nil, err
 	}

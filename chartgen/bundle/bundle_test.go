@@ -144,7 +144,7 @@ func TestMetadata(t *testing.T) {
 
 			contract := ""
 			if err == nil {
-				contract, err = m.Contract(test.version)
+				contract, err = Contract(m, test.version)
 			}
 
 			if test.message != "" {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/version"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/yaml"
 
@@ -28,53 +28,30 @@ var metadataDecoder = func() runtime.Decoder {
 	return serializer.NewCodecFactory(scheme).UniversalDecoder()
 }()
 
-// Metadata is the content of metadata.yaml, as defined by the clusterctl provider contract.
-type Metadata struct {
-	APIVersion    string          `json:"apiVersion"`
-	Kind          string          `json:"kind"`
-	ReleaseSeries []ReleaseSeries `json:"releaseSeries"`
-}
-
-// ReleaseSeries maps all patch releases of one minor version to a Cluster API contract.
-type ReleaseSeries struct {
-	Major    uint64 `json:"major"`
-	Minor    uint64 `json:"minor"`
-	Contract string `json:"contract"`
-}
-
 // ParseMetadata parses metadata.yaml, and rejects what clusterctl rejects. Errors are of type
 // *InvalidError.
-func ParseMetadata(data []byte) (*Metadata, error) {
+func ParseMetadata(data []byte) (*clusterctlv1.Metadata, error) {
 	if _, err := limit.Document(string(data)); err != nil {
 		return nil, &InvalidError{File: MetadataFile, Reason: err.Error(), Err: err}
 	}
 
-	var decoded clusterctlv1.Metadata
-	if err := runtime.DecodeInto(metadataDecoder, data, &decoded); err != nil {
+	metadata := &clusterctlv1.Metadata{}
+	if err := runtime.DecodeInto(metadataDecoder, data, metadata); err != nil {
 		return nil, invalidMetadata(data, err)
 	}
 
-	if !isMetadata(decoded.TypeMeta) {
-		return nil, otherMetadata(decoded.TypeMeta)
+	if !isMetadata(metadata.TypeMeta) {
+		return nil, otherMetadata(metadata.TypeMeta)
 	}
 
-	if len(decoded.ReleaseSeries) == 0 {
+	if len(metadata.ReleaseSeries) == 0 {
 		return nil, &InvalidError{
 			File:   MetadataFile,
 			Reason: "lists no releaseSeries, so no version has a contract; publish the provider's own metadata.yaml",
 		}
 	}
 
-	m := &Metadata{APIVersion: decoded.APIVersion, Kind: decoded.Kind}
-
-	for _, s := range decoded.ReleaseSeries {
-		if s.Major >= 0 && s.Minor >= 0 { // no version has others
-			m.ReleaseSeries = append(m.ReleaseSeries,
-				ReleaseSeries{Major: uint64(s.Major), Minor: uint64(s.Minor), Contract: s.Contract})
-		}
-	}
-
-	return m, nil
+	return metadata, nil
 }
 
 // invalidMetadata returns the error for a file that cannot be decoded.
@@ -108,31 +85,29 @@ func otherMetadata(object metav1.TypeMeta) error {
 
 // Contract returns the Cluster API contract of a version, for example "v1beta2". Like clusterctl,
 // it fails if the version's release series is not listed or has no contract, with an *InvalidError.
-func (m *Metadata) Contract(version string) (string, error) {
-	v, err := semver.NewVersion(version)
+func Contract(metadata *clusterctlv1.Metadata, name string) (string, error) {
+	v, err := version.ParseSemantic(name)
 	if err != nil {
-		return "", fmt.Errorf("version %q is not a semantic version: %w", version, err)
+		return "", fmt.Errorf("version %q is not a semantic version: %w", name, err)
 	}
 
-	for _, s := range m.ReleaseSeries {
-		if s.Major != v.Major() || s.Minor != v.Minor() {
-			continue
+	series := metadata.GetReleaseSeriesForVersion(v)
+
+	if series == nil {
+		return "", &InvalidError{
+			File: MetadataFile,
+			Reason: fmt.Sprintf("has no releaseSeries for %d.%d, so the contract of %s is unknown; choose another version, "+
+				"or publish its files with such a metadata.yaml elsewhere, and name that place in spec.fetchConfig",
+				v.Major(), v.Minor(), name),
 		}
-
-		if s.Contract == "" {
-			return "", &InvalidError{File: MetadataFile, Reason: fmt.Sprintf(
-				"gives no contract for the series %d.%d; add one such as v1beta2", s.Major, s.Minor)}
-		}
-
-		return s.Contract, nil
 	}
 
-	return "", &InvalidError{
-		File: MetadataFile,
-		Reason: fmt.Sprintf("has no releaseSeries for %d.%d, so the contract of %s is unknown; choose another version, "+
-			"or publish its files with such a metadata.yaml elsewhere, and name that place in spec.fetchConfig",
-			v.Major(), v.Minor(), version),
+	if series.Contract == "" {
+		return "", &InvalidError{File: MetadataFile, Reason: fmt.Sprintf(
+			"gives no contract for the series %d.%d; add one such as v1beta2", series.Major, series.Minor)}
 	}
+
+	return series.Contract, nil
 }
 
 // yamlReason returns the message of a YAML library on one line, without its prefixes.

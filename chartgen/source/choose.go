@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/ranges"
@@ -100,7 +101,7 @@ func (s *Source) choose(ctx context.Context, versions []Version, request Request
 	}
 
 	unmet := func(version Version) error {
-		contract, err := metadata.Contract(version.Name)
+		contract, err := bundle.Contract(metadata, version.Name)
 		if err != nil {
 			return err
 		}
@@ -108,7 +109,7 @@ func (s *Source) choose(ctx context.Context, versions []Version, request Request
 		return condition(contract)
 	}
 
-	if _, err := metadata.Contract(newest.Name); err != nil {
+	if _, err := bundle.Contract(metadata, newest.Name); err != nil {
 		return newest, nil //nolint:nilerr // see above
 	}
 
@@ -133,7 +134,7 @@ func (s *Source) choose(ctx context.Context, versions []Version, request Request
 }
 
 // List returns all versions, newest first, and the metadata of the newest, which lists the contracts of all.
-func (s *Source) List(ctx context.Context) ([]Version, *bundle.Metadata, error) {
+func (s *Source) List(ctx context.Context) ([]Version, *clusterctlv1.Metadata, error) {
 	done, err := s.admit()
 	if err != nil {
 		return nil, nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	kubeversion "k8s.io/apimachinery/pkg/version"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -110,7 +111,7 @@ type imageMetadata struct {
 	ProviderType    string `json:"providerType"`
 	ProviderVersion string `json:"providerVersion"`
 	// ReleaseSeries is set if the file is clusterctl's metadata.yaml.
-	ReleaseSeries []bundle.ReleaseSeries `json:"releaseSeries"`
+	ReleaseSeries []clusterctlv1.ReleaseSeries `json:"releaseSeries"`
 }
 
 // release returns the files of a folder as those of a release: with the image's own digest, and with metadata that

@@ -8,6 +8,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -191,40 +192,21 @@ func checkMetadata(p *parsedBundle, report reporter) {
 	}
 }
 
-// series is a minor version of a provider.
-type series struct{ major, minor uint64 }
-
-// ownSeries returns the series of the bundle's version; false if the version is not a semantic one.
-func (p *parsedBundle) ownSeries() (series, bool) {
-	v, err := semver.NewVersion(p.Version)
-	if err != nil {
-		return series{}, false
-	}
-
-	return series{v.Major(), v.Minor()}, true
-}
-
 func checkSeries(p *parsedBundle, report reporter) {
-	own, valid := p.ownSeries()
-	if p.metadataErr != nil || !valid {
+	v, err := version.ParseSemantic(p.Version)
+	if p.metadataErr != nil || err != nil {
 		return
 	}
 
 	at := place{File: bundle.MetadataFile}
+	s := p.parsedMetadata.GetReleaseSeriesForVersion(v)
 
-	for _, s := range p.parsedMetadata.ReleaseSeries {
-		if (series{s.Major, s.Minor}) != own {
-			continue
-		}
-
-		if !isContractVersion(s.Contract) {
-			report(at, "maps the series %d.%d to the contract %q, expected one such as v1beta2", s.Major, s.Minor, s.Contract)
-		}
-
-		return // clusterctl uses the first entry
+	switch {
+	case s == nil:
+		report(at, "does not list the series %d.%d of version %s", v.Major(), v.Minor(), p.Version)
+	case !isContractVersion(s.Contract):
+		report(at, "maps the series %d.%d to the contract %q, expected one such as v1beta2", s.Major, s.Minor, s.Contract)
 	}
-
-	report(at, "does not list the series %d.%d of version %s", own.major, own.minor, p.Version)
 }
 
 // checkSeriesEntries checks the entries that the version of the bundle does not use.
@@ -234,19 +216,18 @@ func checkSeriesEntries(p *parsedBundle, report reporter) {
 	}
 
 	at := place{File: bundle.MetadataFile}
-	own, _ := p.ownSeries()
-	seen := map[series]bool{}
+	seen := map[string]bool{}
 
 	for _, s := range p.parsedMetadata.ReleaseSeries {
-		current := series{s.Major, s.Minor}
+		series := fmt.Sprintf("%d.%d", s.Major, s.Minor)
 
 		switch {
-		case seen[current]:
-			report(at, "lists the series %d.%d twice", s.Major, s.Minor)
-		case current != own && !isContractVersion(s.Contract):
-			report(at, "maps the series %d.%d to the contract %q, expected one such as v1beta2", s.Major, s.Minor, s.Contract)
+		case seen[series]:
+			report(at, "lists the series %s twice", series)
+		case !strings.HasPrefix(strings.TrimPrefix(p.Version, "v"), series+".") && !isContractVersion(s.Contract):
+			report(at, "maps the series %s to the contract %q, expected one such as v1beta2", series, s.Contract)
 		}
 
-		seen[current] = true
+		seen[series] = true
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -18,7 +19,7 @@ type parsedBundle struct {
 	*bundle.Bundle
 	// contract is the contract of the version by metadata.yaml, or empty if it lists none.
 	contract       string
-	parsedMetadata *bundle.Metadata
+	parsedMetadata *clusterctlv1.Metadata
 	metadataErr    error
 	componentsFile file
 	templateFiles  []file
@@ -44,7 +45,7 @@ func newParsedBundle(b *bundle.Bundle, components *bundle.Components) *parsedBun
 
 	p.parsedMetadata, p.metadataErr = bundle.ParseMetadata(b.Metadata)
 	if p.metadataErr == nil {
-		p.contract, _ = p.parsedMetadata.Contract(b.Version)
+		p.contract, _ = bundle.Contract(p.parsedMetadata, b.Version)
 	}
 
 	p.componentsFile = newFile(bundle.ComponentsFile, b.Components, components)

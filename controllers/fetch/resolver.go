@@ -12,8 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/catalog"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/controllers/access"
@@ -242,7 +243,7 @@ func (in *inputs) catalogSource(known *catalog.Catalog) (*source.Source, error) 
 // List lists the versions of a provider's source, as its List does.
 func (r *Resolver) List(
 	ctx context.Context, provider v1alpha2.Provider,
-) ([]source.Version, *bundle.Metadata, error) {
+) ([]source.Version, *clusterctlv1.Metadata, error) {
 	from, err := r.Source(provider)
 	if err != nil {
 		return nil, nil, err

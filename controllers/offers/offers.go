@@ -6,6 +6,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/controllers/fetch"
 )
 
@@ -23,7 +24,7 @@ func List(
 	var offered []v1alpha2.AvailableUpgrade
 
 	for _, r := range releases {
-		if contract, err := metadata.Contract(r.Name); err == nil {
+		if contract, err := bundle.Contract(metadata, r.Name); err == nil {
 			offered = append(offered, v1alpha2.AvailableUpgrade{Version: r.Name, Contract: contract})
 		}
 	}

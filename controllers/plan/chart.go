@@ -90,7 +90,7 @@ func (c *content) Minors() []*semver.Version {
 
 	minors := make([]*semver.Version, 0, len(metadata.ReleaseSeries))
 	for _, s := range metadata.ReleaseSeries {
-		minors = append(minors, semver.New(s.Major, s.Minor, 0, "", ""))
+		minors = append(minors, semver.New(uint64(s.Major), uint64(s.Minor), 0, "", ""))
 	}
 
 	return minors

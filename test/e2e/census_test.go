@@ -168,7 +168,7 @@ func (i *surveyed) load(ctx context.Context, repository string, versions []strin
 
 		promised := ""
 		if metadata, err := bundle.ParseMetadata(release.Bundle.Metadata); err == nil {
-			promised, _ = metadata.Contract(version)
+			promised, _ = bundle.Contract(metadata, version)
 		}
 
 		if !slices.Contains(contract.Versions, promised) {

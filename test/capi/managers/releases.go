@@ -71,7 +71,7 @@ func (f Finder) add(ctx context.Context, found *Found, release *bundle.Bundle, c
 		return err
 	}
 
-	if have, err := metadata.Contract(release.Version); err != nil || have != contract {
+	if have, err := bundle.Contract(metadata, release.Version); err != nil || have != contract {
 		return err
 	}
 

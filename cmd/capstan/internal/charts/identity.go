@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -129,7 +130,7 @@ func newestSeries(ctx context.Context, path string) string {
 		return none
 	}
 
-	newest := slices.MaxFunc(m.ReleaseSeries, func(a, b bundle.ReleaseSeries) int {
+	newest := slices.MaxFunc(m.ReleaseSeries, func(a, b clusterctlv1.ReleaseSeries) int {
 		return cmp.Or(cmp.Compare(a.Major, b.Major), cmp.Compare(a.Minor, b.Minor))
 	})
 

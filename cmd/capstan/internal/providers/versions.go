@@ -10,6 +10,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/catalog"
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/source"
@@ -104,7 +105,7 @@ func (o *listOptions) printVersions(
 	rows := make([]cli.Row, 0, len(versions))
 
 	for _, v := range versions {
-		contract, _ := metadata.Contract(v.Name) // old versions are usually not listed any more
+		contract, _ := bundle.Contract(metadata, v.Name) // old versions are usually not listed any more
 
 		available = append(available, availableVersion{Version: v.Name, Contract: contract})
 		rows = append(rows, cli.Row{Cells: []string{v.Name, contract}})
