@@ -141,7 +141,7 @@ release: $(GORELEASER) $(GO_LICENSES) ## Build the artifacts of a release into d
 	$(MAKE) --no-print-directory image
 	$(TAR) -C charts --exclude='*.gotmpl' --exclude=kustomization.yaml -czf dist/capstan-$(VERSION:v%=%).tgz capstan
 	kubectl kustomize config/default >dist/capstan.yaml
-	go run ./config/crd/schemas
+	go run ./charts/schemas
 	awk '/^## / { found = $$2 == "$(VERSION)"; next } found' CHANGELOG.md >dist/CHANGELOG.md
 	$(if $(SNAPSHOT),,grep -qx 'appVersion: $(VERSION)' charts/capstan/Chart.yaml && test -s dist/CHANGELOG.md)
 	cd dist && sha256sum * >$(BIN)/checksums.txt && mv $(BIN)/checksums.txt .

@@ -3,10 +3,13 @@ package charts
 
 import (
 	"embed"
+	"fmt"
 	"io/fs"
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 //go:embed all:capstan
@@ -36,4 +39,25 @@ func Operator() (*chart.Chart, error) {
 	}
 
 	return loader.LoadFiles(files)
+}
+
+// CRDs returns the CustomResourceDefinitions in the operator's chart, sorted by name.
+func CRDs() ([]*unstructured.Unstructured, error) {
+	chart, err := Operator()
+	if err != nil {
+		return nil, err
+	}
+
+	var definitions []*unstructured.Unstructured
+
+	for _, file := range chart.CRDObjects() {
+		definition := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(file.File.Data, &definition.Object); err != nil {
+			return nil, fmt.Errorf("read %s: %w", file.Name, err)
+		}
+
+		definitions = append(definitions, definition)
+	}
+
+	return definitions, nil
 }

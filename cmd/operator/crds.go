@@ -6,7 +6,6 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/capstan-project/capstan/config/crd"
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/inventory"
 )
@@ -23,12 +22,12 @@ func prepareCRDs(ctx context.Context, mgr ctrl.Manager, upgrade bool) error {
 	}
 
 	if upgrade {
-		if err := crd.Upgrade(ctx, live, version); err != nil {
+		if err := upgradeCRDs(ctx, live, version); err != nil {
 			return err
 		}
 	}
 
-	return crd.AwaitEstablished(ctx, live, crdTimeout)
+	return awaitCRDs(ctx, live, crdTimeout)
 }
 
 // prepareInventory installs the CRD of clusterctl's inventory. Providers do not need it, so a problem is only logged.

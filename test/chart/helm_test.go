@@ -15,7 +15,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/config/crd"
+	"github.com/capstan-project/capstan/charts"
 	"github.com/capstan-project/capstan/test/bed/tools"
 )
 
@@ -192,7 +192,7 @@ var _ = Describe("The chart", Ordered, func() {
 	})
 
 	It("contains the same CRDs as the operator", func(ctx SpecContext) {
-		bases, err := crd.Definitions()
+		bases, err := charts.CRDs()
 		Expect(err).NotTo(HaveOccurred())
 
 		shown := run(ctx, "helm", "show", "crds", archive)

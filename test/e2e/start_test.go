@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capstan-project/capstan/config/crd"
+	"github.com/capstan-project/capstan/charts"
 )
 
 var _ = Describe("An operator that starts before its CustomResourceDefinitions are served", Ordered, func() {
@@ -35,7 +35,7 @@ var _ = Describe("An operator that starts before its CustomResourceDefinitions a
 		w = sharedWorld(ctx)
 		Expect(w.operator.Stop()).To(Succeed())
 
-		definitions, err := crd.Definitions()
+		definitions, err := charts.CRDs()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(
 			definitions[len(definitions)-1].Object, last)).To(Succeed())

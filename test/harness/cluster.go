@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/config/crd"
+	"github.com/capstan-project/capstan/charts"
 	"github.com/capstan-project/capstan/test/bed"
 )
 
@@ -58,7 +58,7 @@ func Prepare(ctx context.Context, config *rest.Config) (client.Client, error) {
 		return nil, err
 	}
 
-	definitions, err := crd.Definitions()
+	definitions, err := charts.CRDs()
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func OwnCRDs() []*unstructured.Unstructured {
 }
 
 var bareCRDs = sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
-	definitions, err := crd.Definitions()
+	definitions, err := charts.CRDs()
 	for _, definition := range definitions {
 		bed.DropDescriptions(definition.Object)
 	}

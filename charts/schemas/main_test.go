@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-const root = "../../.."
+const root = "../.."
 
 // validate checks a manifest with the schema in a folder that kubeconform takes for its kind.
 func validate(g Gomega, folder, manifest string) error {

@@ -1,4 +1,4 @@
-package crd
+package main
 
 import (
 	"context"
@@ -10,19 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/charts"
 )
 
-// errMissing is why the operator cannot run without one of its CRDs.
-var errMissing = errors.New(
+// errNoCRD is why the operator cannot run without one of its CRDs.
+var errNoCRD = errors.New(
 	"it is not installed; apply the CRDs of this version, from crds/ in the chart or from the release's capstan.yaml")
 
 // pollInterval is the time between two looks at a CustomResourceDefinition that is not served yet.
 const pollInterval = 250 * time.Millisecond
 
-// AwaitEstablished waits until the API server serves all of the operator's CustomResourceDefinitions. The
+// awaitCRDs waits until the API server serves all of the operator's CustomResourceDefinitions. The
 // error names one that does not exist, or that is not served within the timeout.
-func AwaitEstablished(ctx context.Context, c client.Reader, timeout time.Duration) error {
-	definitions, err := Definitions()
+func awaitCRDs(ctx context.Context, c client.Reader, timeout time.Duration) error {
+	definitions, err := charts.CRDs()
 	if err != nil {
 		return err
 	}
@@ -31,7 +33,7 @@ func AwaitEstablished(ctx context.Context, c client.Reader, timeout time.Duratio
 	defer cancel()
 
 	for _, definition := range definitions {
-		if err := awaitEstablished(ctx, c, definition); err != nil {
+		if err := awaitCRD(ctx, c, definition); err != nil {
 			return fmt.Errorf("CustomResourceDefinition %s: %w", definition.GetName(), err)
 		}
 	}
@@ -39,7 +41,7 @@ func AwaitEstablished(ctx context.Context, c client.Reader, timeout time.Duratio
 	return nil
 }
 
-func awaitEstablished(ctx context.Context, c client.Reader, definition *unstructured.Unstructured) error {
+func awaitCRD(ctx context.Context, c client.Reader, definition *unstructured.Unstructured) error {
 	reason := "the API server has not looked at it"
 
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
@@ -48,7 +50,7 @@ func awaitEstablished(ctx context.Context, c client.Reader, definition *unstruct
 
 		err := c.Get(ctx, client.ObjectKeyFromObject(definition), live)
 		if apierrors.IsNotFound(err) {
-			return false, errMissing
+			return false, errNoCRD
 		}
 
 		if apierrors.IsForbidden(err) {

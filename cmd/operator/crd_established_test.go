@@ -1,4 +1,4 @@
-package crd
+package main
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capstan-project/capstan/charts"
 )
 
 // condition returns a condition of a CustomResourceDefinition.
@@ -19,7 +21,7 @@ func condition(name, status, message string) any {
 	return map[string]any{"type": name, "status": status, "message": message}
 }
 
-func TestAwaitEstablished(t *testing.T) {
+func TestAwaitCRDs(t *testing.T) {
 	established := []any{condition("NamesAccepted", "True", ""), condition("Established", "True", "")}
 
 	for name, c := range map[string]struct {
@@ -61,7 +63,7 @@ func TestAwaitEstablished(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			definitions, err := Definitions()
+			definitions, err := charts.CRDs()
 			g.Expect(err).NotTo(HaveOccurred())
 
 			var objects []client.Object
@@ -101,7 +103,7 @@ func TestAwaitEstablished(t *testing.T) {
 			reader := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(objects...).
 				WithInterceptorFuncs(interceptor.Funcs{Get: get}).Build()
 
-			err = AwaitEstablished(t.Context(), reader, time.Second)
+			err = awaitCRDs(t.Context(), reader, time.Second)
 			if c.err == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(looks).To(Equal(len(c.states)))

@@ -12,7 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/capstan-project/capstan/config/crd"
+	"github.com/capstan-project/capstan/charts"
 )
 
 func main() {
@@ -24,7 +24,7 @@ func main() {
 
 // write writes the schemas into a folder. Their names are those that kubeconform looks for: coreprovider_v1alpha2.json.
 func write(folder string) error {
-	definitions, err := crd.Definitions()
+	definitions, err := charts.CRDs()
 	if err != nil {
 		return err
 	}

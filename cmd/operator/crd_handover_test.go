@@ -1,4 +1,4 @@
-package crd
+package main
 
 import (
 	"testing"
@@ -6,11 +6,12 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/capstan-project/capstan/charts"
 	"github.com/capstan-project/capstan/controllers/takeover"
 )
 
 func TestHandOver(t *testing.T) {
-	definitions, err := Definitions()
+	definitions, err := charts.CRDs()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	const (

@@ -1,5 +1,4 @@
-// Package crd upgrades the operator's own CustomResourceDefinitions in a cluster to those of its chart.
-package crd
+package main
 
 import (
 	"context"
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/charts"
@@ -20,33 +18,12 @@ import (
 // versionAnnotation holds, on a CRD, the version of the operator that applied it last.
 const versionAnnotation = v1alpha2.Prefix + "/operator-version"
 
-// Definitions returns the CustomResourceDefinitions, sorted by name.
-func Definitions() ([]*unstructured.Unstructured, error) {
-	chart, err := charts.Operator()
-	if err != nil {
-		return nil, err
-	}
-
-	var definitions []*unstructured.Unstructured
-
-	for _, file := range chart.CRDObjects() {
-		definition := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(file.File.Data, &definition.Object); err != nil {
-			return nil, fmt.Errorf("read %s: %w", file.Name, err)
-		}
-
-		definitions = append(definitions, definition)
-	}
-
-	return definitions, nil
-}
-
-// Upgrade upgrades the CustomResourceDefinitions in the cluster to those of the given version of the
+// upgradeCRDs upgrades the operator's own CustomResourceDefinitions in the cluster to those of the given version of the
 // operator. It does not change those that a newer version applied, so that a downgrade of the
 // operator removes no fields. It does not install missing ones: that is part of the operator's
 // installation. Those of cluster-api-operator lose what only that needs.
-func Upgrade(ctx context.Context, c client.Client, version string) error {
-	definitions, err := Definitions()
+func upgradeCRDs(ctx context.Context, c client.Client, version string) error {
+	definitions, err := charts.CRDs()
 	if err != nil {
 		return err
 	}
@@ -54,7 +31,7 @@ func Upgrade(ctx context.Context, c client.Client, version string) error {
 	var failed []error
 
 	for _, definition := range definitions {
-		if err := upgrade(ctx, c, definition, version); err != nil {
+		if err := upgradeCRD(ctx, c, definition, version); err != nil {
 			failed = append(failed, fmt.Errorf("upgrade CustomResourceDefinition %s: %w", definition.GetName(), err))
 		}
 	}
@@ -62,20 +39,20 @@ func Upgrade(ctx context.Context, c client.Client, version string) error {
 	return errors.Join(failed...)
 }
 
-func upgrade(ctx context.Context, c client.Client, definition *unstructured.Unstructured, version string) error {
+func upgradeCRD(ctx context.Context, c client.Client, definition *unstructured.Unstructured, version string) error {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(definition.GroupVersionKind())
 
 	err := c.Get(ctx, client.ObjectKeyFromObject(definition), live)
 	if apierrors.IsNotFound(err) {
-		return errMissing
+		return errNoCRD
 	}
 
 	if err != nil {
 		return err
 	}
 
-	if newer(live.GetAnnotations()[versionAnnotation], version) {
+	if isNewer(live.GetAnnotations()[versionAnnotation], version) {
 		return nil
 	}
 
@@ -103,9 +80,9 @@ func upgrade(ctx context.Context, c client.Client, definition *unstructured.Unst
 	)
 }
 
-// newer reports whether version a is newer than b. A version that is not semantic, such as that of
+// isNewer reports whether version a is newer than b. A version that is not semantic, such as that of
 // a local build, is older than any other.
-func newer(a, b string) bool {
+func isNewer(a, b string) bool {
 	first, err := semver.NewVersion(a)
 	if err != nil {
 		return false

@@ -1,4 +1,4 @@
-package crd
+package main
 
 import (
 	"encoding/json"
