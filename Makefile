@@ -70,6 +70,7 @@ manifests: ## Generate CRDs, RBAC, the chart's README and the kustomize bases
 .PHONY: docs
 docs: manifests ## Generate the reference pages in docs/reference
 	go run ./docs/generate
+	UPDATE_REFERENCE=1 go test ./cmd/capstan ./cmd/operator -run '^TestReference$$' -count 1
 	UPDATE_MESSAGES=1 go test ./controllers/provider -run '^TestMessages$$' -count 1
 
 .PHONY: fmt

@@ -41,7 +41,9 @@ type flags struct {
 }
 
 func main() {
-	f := parse()
+	f := &flags{}
+	_ = f.set().Parse(os.Args[1:]) // it ends the program instead
+
 	if f.showVersion {
 		fmt.Println(version)
 		return
@@ -56,8 +58,8 @@ func main() {
 	}
 }
 
-func parse() *flags {
-	f := &flags{}
+// set returns the flags as a set that can be parsed, and that ends the program after an error.
+func (f *flags) set() *pflag.FlagSet {
 	set := pflag.NewFlagSet("operator", pflag.ExitOnError)
 	f.endpoints.bindFlags(set)
 	set.BoolVar(
@@ -71,9 +73,8 @@ func parse() *flags {
 	f.requests.bindFlags(set)
 	f.election.bindFlags(set)
 	f.log.BindFlags(set)
-	_ = set.Parse(os.Args[1:]) // ExitOnError
 
-	return f
+	return set
 }
 
 func run(f *flags) error {
