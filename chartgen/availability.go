@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -129,7 +130,10 @@ func budgetsOf(components *bundle.Components) budgets {
 
 // cover reports whether a Deployment has a budget already. A pod with two cannot be evicted.
 func (b budgets) cover(name string, spec map[string]any) bool {
-	pod := bundle.NestedLabels(spec, "template", "metadata", "labels")
+	pod := labels.Set{}
+	for key, value := range bundle.NestedMap(spec, "template", "metadata", "labels") {
+		pod[key] = fmt.Sprint(value)
+	}
 
 	for _, budget := range b {
 		if bundle.NestedString(budget, "metadata", "name") == name {

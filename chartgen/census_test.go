@@ -149,7 +149,7 @@ func (e *examined) examine(ctx context.Context, set *tools.Set, home string) {
 	// CRDs do not depend on the variables, so comparing them once is enough.
 	scopes := clusterScopes(e.Components)
 	e.Components = withoutCRDs(e.Components)
-	built = built.WithoutCRDs()
+	built = &chart.Chart{Metadata: built.Metadata, Files: built.Files}
 
 	for _, kind := range slices.Sorted(maps.Keys(assignments)) {
 		if len(all) == 0 {

@@ -61,8 +61,3 @@ func (c *content) metadata(contentID string) chart.Metadata {
 		},
 	}
 }
-
-// IsProvider reports whether a chart was built from a provider's components.
-func IsProvider(metadata chart.Metadata) bool {
-	return metadata.Annotations[AnnotationContentID] != "" && metadata.Annotations[AnnotationContract] != ""
-}

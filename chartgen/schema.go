@@ -25,7 +25,6 @@ type schemaNode struct {
 	Type        any                    `json:"type,omitempty"`
 	Default     any                    `json:"default,omitempty"`
 	Minimum     *int                   `json:"minimum,omitempty"`
-	Pattern     string                 `json:"pattern,omitempty"`
 	Properties  map[string]*schemaNode `json:"properties,omitempty"`
 	Required    []string               `json:"required,omitempty"`
 	Items       *schemaNode            `json:"items,omitempty"`

@@ -83,7 +83,7 @@ func Check[Subject any](rules []Rule[Subject], subject Subject) []Finding {
 		})
 	}
 
-	Sort(findings)
+	sortFindings(findings)
 
 	return findings
 }
@@ -103,8 +103,8 @@ func (rule Rule[_]) Finding(at Place, message string) Finding {
 	}
 }
 
-// Sort sorts findings by file, object, and rule.
-func Sort(findings []Finding) {
+// sortFindings sorts by file, object, and rule.
+func sortFindings(findings []Finding) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(
 			cmp.Compare(a.File, b.File),

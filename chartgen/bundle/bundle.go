@@ -5,11 +5,8 @@ package bundle
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"hash"
-	"sort"
 )
 
 // Provider identifies the provider of a bundle.
@@ -34,8 +31,7 @@ type Bundle struct {
 	Provider Provider
 	// Version is the provider's version, with its leading "v".
 	Version string
-	// Source describes where the files come from. It is informational and not part of the content
-	// ID.
+	// Source describes where the files come from, for users.
 	Source string
 	// Components is the multi-document YAML, before variable substitution.
 	Components []byte
@@ -45,28 +41,6 @@ type Bundle struct {
 	Templates []File
 	// Unlisted reports whether there may be more templates, because they could not be listed.
 	Unlisted bool
-}
-
-// ContentID returns the hex SHA-256 over the provider, the version, and all files. Two bundles with
-// the same ID produce the same chart.
-func (b *Bundle) ContentID() string {
-	h := sha256.New()
-	for _, part := range []string{b.Provider.Type, b.Provider.Name, b.Provider.Label, b.Version} {
-		hashPart(h, []byte(part))
-	}
-
-	hashPart(h, b.Components)
-	hashPart(h, b.Metadata)
-
-	templates := append([]File(nil), b.Templates...)
-	sort.Slice(templates, func(i, j int) bool { return templates[i].Name < templates[j].Name })
-
-	for _, t := range templates {
-		hashPart(h, []byte(t.Name))
-		hashPart(h, t.Data)
-	}
-
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 // CheckDigest returns an *InvalidError unless the components have the given digest, "sha256:"
@@ -88,15 +62,6 @@ func (b *Bundle) CheckDigest(want string) error {
 		Reason: fmt.Sprintf("version %s has the digest %s, expected %s; "+
 			"find out who changed it, and update spec.fetchConfig.digest if the change is intended", b.Version, got, want),
 	}
-}
-
-// hashPart writes part preceded by its length, so that no two lists of parts hash the same bytes.
-func hashPart(h hash.Hash, part []byte) {
-	var size [8]byte
-	binary.BigEndian.PutUint64(size[:], uint64(len(part)))
-
-	h.Write(size[:])
-	h.Write(part)
 }
 
 // InvalidError reports which published file is invalid, where, and why. Retrying cannot help: the

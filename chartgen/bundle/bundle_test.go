@@ -158,35 +158,6 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-func TestContentID(t *testing.T) {
-	g := NewWithT(t)
-	original := Bundle{
-		Provider:   Provider{Type: "InfrastructureProvider", Name: "x", Label: "infrastructure-x"},
-		Version:    "v1.0.0",
-		Components: []byte("components"),
-		Metadata:   []byte("metadata"),
-		Templates:  []File{{"a", []byte("1")}, {"b", []byte("2")}},
-	}
-	same := original
-	same.Source, same.Templates = "somewhere else", []File{{"b", []byte("2")}, {"a", []byte("1")}}
-	g.Expect(same.ContentID()).To(Equal(original.ContentID()))
-
-	for name, change := range map[string]func(*Bundle){
-		"provider":                  func(b *Bundle) { b.Provider.Name = "y" },
-		"version":                   func(b *Bundle) { b.Version = "v1.0.1" },
-		"components":                func(b *Bundle) { b.Components = []byte("component") },
-		"metadata":                  func(b *Bundle) { b.Metadata = nil },
-		"a template":                func(b *Bundle) { b.Templates = original.Templates[:1] },
-		"where one part ends":       func(b *Bundle) { b.Components, b.Metadata = []byte("componentsm"), []byte("etadata") },
-		"the name of a template":    func(b *Bundle) { b.Templates = []File{{"a", []byte("1")}, {"c", []byte("2")}} },
-		"the content of a template": func(b *Bundle) { b.Templates = []File{{"a", []byte("1")}, {"b", []byte("3")}} },
-	} {
-		other := original
-		change(&other)
-		g.Expect(other.ContentID()).NotTo(Equal(original.ContentID()), name)
-	}
-}
-
 // TestParseTemplateWithLines: an expression that is alone on its line is left out if the template is not valid with it,
 // with a variable in its default, too.
 func TestParseTemplateWithLines(t *testing.T) {

@@ -285,7 +285,7 @@ func (p part) checkDefaults(doc *Document) error {
 		return nil
 	}
 
-	invalid := (*ValueError)(nil)
+	invalid := (*valueError)(nil)
 	if !errors.As(err, &invalid) {
 		return p.invalid(fmt.Sprintf("%s: %v", doc, err), err)
 	}

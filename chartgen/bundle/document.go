@@ -57,8 +57,8 @@ func (d *Document) String() string {
 }
 
 // Decode returns the content of the document with these values of variables, and takes its cost from a budget. All
-// required variables must be set. The error is a *ValueError if values change more than the fields that contain them,
-// and wraps a *limit.Error if they are too large.
+// required variables must be set. It fails if values change more than the fields that contain them; the error wraps a
+// *limit.Error if they are too large.
 func (d *Document) Decode(values map[string]string, budget *limit.Budget) (map[string]any, error) {
 	if !d.Text.HasExpressions() {
 		return runtime.DeepCopyJSON(d.Object.Object), budget.Document(d.Source)

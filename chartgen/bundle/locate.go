@@ -54,7 +54,7 @@ const (
 	isKey
 )
 
-// locate finds the scalars of the document that contain expressions. The error is a *ValueError: an expression is
+// locate finds the scalars of the document that contain expressions. The error is a *valueError: an expression is
 // neither in a scalar nor in a comment.
 func (d *Document) locate() error {
 	if !d.Text.HasExpressions() || d.root != nil {
@@ -91,7 +91,7 @@ func noScalar(part, text *expr.Text) error {
 		part = text
 	}
 
-	invalid := &ValueError{}
+	invalid := &valueError{}
 	for _, v := range part.Variables() {
 		invalid.Variables = append(invalid.Variables, v.Name)
 	}

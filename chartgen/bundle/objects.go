@@ -1,13 +1,11 @@
 package bundle
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // podTemplates maps each workload kind to the path of its pod template. The pod template of a Pod
@@ -108,16 +106,6 @@ func NestedString(object map[string]any, fields ...string) string {
 	s, _ := value.(string)
 
 	return s
-}
-
-// NestedLabels returns labels, or a selector of labels, of an object.
-func NestedLabels(object map[string]any, fields ...string) labels.Set {
-	set := labels.Set{}
-	for key, value := range NestedMap(object, fields...) {
-		set[key] = fmt.Sprint(value)
-	}
-
-	return set
 }
 
 // NestedMaps returns the items of a list that are maps, and leaves out the others. The maps are not

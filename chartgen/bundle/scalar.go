@@ -14,9 +14,9 @@ import (
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
-// ValueError means that values of variables change more of a document than the fields that contain them. It contains no
+// valueError means that values of variables change more of a document than the fields that contain them. It contains no
 // values.
-type ValueError struct {
+type valueError struct {
 	// Variables are the names of those variables, sorted.
 	Variables []string
 }
@@ -24,7 +24,7 @@ type ValueError struct {
 // manyVariables is how many variables a message names, and how many are tried alone.
 const manyVariables = 20
 
-func (e *ValueError) Error() string {
+func (e *valueError) Error() string {
 	subject := "the value of variable %s changes more than the field that contains it"
 	if len(e.Variables) > 1 {
 		subject = "the values of variables %s change more than the fields that contain them"
@@ -33,7 +33,7 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf(subject+"; remove line breaks from it, or put the expression in quotes", e.names())
 }
 
-func (e *ValueError) names() string {
+func (e *valueError) names() string {
 	if len(e.Variables) > manyVariables {
 		return strings.Join(e.Variables[:manyVariables], ", ") + ", …"
 	}
@@ -153,14 +153,14 @@ func toText(value any) string {
 	return string(data)
 }
 
-// write returns the document with the JSON of each scalar. The error is a *ValueError, or a *limit.Error.
+// write returns the document with the JSON of each scalar. The error is a *valueError, or a *limit.Error.
 func (d *Document) write(values map[string]string) (string, error) {
 	var b strings.Builder
 
 	at := 0
 	budget := limit.NewFile()
 	keys := map[string]bool{}
-	invalid := &ValueError{}
+	invalid := &valueError{}
 
 	for i := range d.Scalars {
 		s := &d.Scalars[i]

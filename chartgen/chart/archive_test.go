@@ -105,16 +105,6 @@ func TestLongNames(t *testing.T) {
 	g.Expect(loaded.Files).To(ContainElement(HaveField("Name", name)))
 }
 
-func TestWithoutCRDs(t *testing.T) {
-	g := NewWithT(t)
-	c := sample(t)
-	without := c.WithoutCRDs()
-	g.Expect(without.CRDs).To(BeEmpty())
-	g.Expect(without.Files).To(Equal(c.Files))
-	g.Expect(without.Metadata).To(Equal(c.Metadata))
-	g.Expect(c).To(Equal(sample(t)), "the original stays as it is")
-}
-
 func TestReadRefusesHostileArchives(t *testing.T) {
 	metadata := tarFile{tar.Header{Name: "c/Chart.yaml"}, "name: c\nversion: 1.0.0\n"}
 	for name, test := range map[string]struct {

@@ -103,11 +103,6 @@ func fromFiles(metadata Metadata, files []File) *Chart {
 	return c
 }
 
-// WithoutCRDs returns the chart without its CRDs. The original stays as it is.
-func (c *Chart) WithoutCRDs() *Chart {
-	return &Chart{Metadata: c.Metadata, Files: c.Files}
-}
-
 // File returns the content of the named file, or nil if the chart has no such file outside crds/.
 func (c *Chart) File(name string) []byte {
 	for _, f := range c.Files {

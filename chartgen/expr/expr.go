@@ -132,8 +132,8 @@ func (e *MissingError) Error() string {
 	return "no value for required variables: " + strings.Join(e.Names, ", ")
 }
 
-// ErrUnsupported is the cause of the error for expressions that clusterctl accepts and a chart does not.
-var ErrUnsupported = errors.New("not supported in a chart")
+// errUnsupported is the cause of the error for expressions that clusterctl accepts and a chart does not.
+var errUnsupported = errors.New("not supported in a chart")
 
 // Parse reads the expressions of a file. The error is a *SyntaxError.
 func Parse(source string) (*Text, error) { return read(source, (*token).parse) }
@@ -174,7 +174,7 @@ func read(source string, parse func(*token) error) (*Text, error) {
 		k := token{start: f.start, end: f.end, line: line, written: source[f.start:f.end]}
 
 		if len(t.tokens) == maxTokens {
-			return nil, k.invalid(fmt.Errorf("%w: the text has more than %d expressions", ErrUnsupported, maxTokens))
+			return nil, k.invalid(fmt.Errorf("%w: the text has more than %d expressions", errUnsupported, maxTokens))
 		}
 
 		if err := f.check(); err != nil {
@@ -183,7 +183,7 @@ func read(source string, parse func(*token) error) (*Text, error) {
 
 		if written += f.written; written > maxWritten {
 			return nil, k.invalid(fmt.Errorf("%w: the expressions up to here are larger than %d KiB, those in defaults "+
-				"counted again; shorten them", ErrUnsupported, maxWritten>>10))
+				"counted again; shorten them", errUnsupported, maxWritten>>10))
 		}
 
 		if f.isExpression() {
@@ -205,7 +205,7 @@ func read(source string, parse func(*token) error) (*Text, error) {
 // parse sets the expression of a token.
 func (k *token) parse() (err error) {
 	if len(k.written) > maxExpression {
-		return fmt.Errorf("%w: it is longer than %d bytes", ErrUnsupported, maxExpression)
+		return fmt.Errorf("%w: it is longer than %d bytes", errUnsupported, maxExpression)
 	}
 
 	k.expression, k.optional, err = parseExpression(k.written)
@@ -234,7 +234,7 @@ func parseExpression(written string) (e *Expression, optional bool, err error) {
 		e, err = parseDefault(root.Param, written[len("${")+len(root.Param)+len(root.Name):len(written)-len("}")])
 	default:
 		err = fmt.Errorf("%w: charts have ${NAME}, ${NAME:=default} and ${NAME/#prefix/replacement}; use one of these",
-			ErrUnsupported)
+			errUnsupported)
 	}
 
 	return e, len(root.Args) > 0, err
@@ -287,7 +287,7 @@ func (k *token) parseAny() error {
 		return errors.New(toWrite)
 	}
 
-	if errors.Is(k.err, ErrUnsupported) {
+	if errors.Is(k.err, errUnsupported) {
 		k.err = nil // only a chart
 	}
 
@@ -300,7 +300,7 @@ func (k *token) parseAny() error {
 const toWrite = "write ${NAME} or ${NAME:=default}, or \"$${\" for the literal text \"${\""
 
 var errNested = fmt.Errorf("%w: only the default of a variable may contain another expression; "+
-	"use a variable of its own", ErrUnsupported)
+	"use a variable of its own", errUnsupported)
 
 // withoutSpaces rewrites ${ NAME } to ${NAME}, as clusterctl does before it looks for expressions.
 func withoutSpaces(source string) string { return legacy.ReplaceAllString(source, "$${${1}}") }
@@ -400,7 +400,7 @@ func (t *Text) compare() error {
 		theirs, err := tree.Execute(func(name string) string { return values[name] })
 		if err != nil || theirs != t.Replace(values) {
 			return fmt.Errorf("%w: clusterctl reads an expression of this document in another way, because of a dollar sign, "+
-				"a brace or a backslash next to it; leave that out", ErrUnsupported)
+				"a brace or a backslash next to it; leave that out", errUnsupported)
 		}
 	}
 

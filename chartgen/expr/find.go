@@ -26,7 +26,7 @@ func (f *found) check() error {
 	case f.open:
 		return fmt.Errorf("missing closing brace: %s", toWrite)
 	case f.depth > maxDepth:
-		return fmt.Errorf("%w: more than %d expressions contain each other", ErrUnsupported, maxDepth)
+		return fmt.Errorf("%w: more than %d expressions contain each other", errUnsupported, maxDepth)
 	}
 
 	return nil

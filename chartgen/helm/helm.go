@@ -1,5 +1,5 @@
-// Package helm names what this module uses of Helm's library and what differs between its major versions: the types of
-// charts, releases and their records, rendering, and the storage of records. A new version changes this package only.
+// Package helm names what the operator uses of Helm's library and what differs between its major versions: the types of
+// charts, releases and their records, rendering, and the storage of records.
 package helm
 
 import (
@@ -51,7 +51,6 @@ const (
 	StatusSuperseded      = release.StatusSuperseded
 	StatusFailed          = release.StatusFailed
 	StatusUninstalling    = release.StatusUninstalling
-	StatusUninstalled     = release.StatusUninstalled
 	StatusPendingInstall  = release.StatusPendingInstall
 	StatusPendingUpgrade  = release.StatusPendingUpgrade
 	StatusPendingRollback = release.StatusPendingRollback
@@ -68,9 +67,6 @@ var InstallOrder = releaseutil.InstallOrder
 
 // At returns a time as records have it.
 func At(t time.Time) Time { return Time{Time: t} }
-
-// TimeOf returns a time that a record has.
-func TimeOf(t Time) time.Time { return t.Time }
 
 // Load returns the chart that consists of the files.
 func Load(files []*BufferedFile) (*Chart, error) { return loader.LoadFiles(files) }

@@ -119,10 +119,10 @@ func (a artifacts) chart(ctx context.Context, artifact *oci.Artifact, version Ve
 		Place: artifact.Reference.String(), Chart: published.Chart, Metadata: chartgen.PublishedMetadata(published.Chart),
 	}
 	invalid := &transport.Error{Kind: transport.Invalid, Place: files.Place}
-	found := withV(published.Metadata.Version)
+	found, annotations := withV(published.Metadata.Version), published.Metadata.Annotations
 
 	switch {
-	case !chartgen.IsProvider(published.Metadata):
+	case annotations[chartgen.AnnotationContentID] == "" || annotations[chartgen.AnnotationContract] == "":
 		invalid.Problem = fmt.Sprintf("is the Helm chart %.100s, which was not built from a provider's components",
 			published.Metadata.Name)
 		invalid.Fix = "install it with helm, Flux or Argo CD"

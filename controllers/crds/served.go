@@ -48,7 +48,7 @@ func (a *Applier) Served(ctx context.Context, files []chart.File) (Serving, erro
 		case !live.DeletionTimestamp.IsZero():
 			found.All = false
 			found.Obstacle = cmp.Or(found.Obstacle, obstacleOf(live))
-		case IsEstablished(live):
+		case isEstablished(live):
 			if taken := takenNames(live); taken != nil && !hasItsNames(live) {
 				remarks = append(remarks, fmt.Sprintf("CustomResourceDefinition %s is served without a new name, because %s",
 					live.Name, taken.Message))
@@ -96,8 +96,8 @@ func ServedByChart(files []chart.File, name string) ([]string, error) {
 // maxRemarks bounds how many CRDs a remark names.
 const maxRemarks = 3
 
-// IsEstablished reports whether the API server serves a CRD.
-func IsEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
+// isEstablished reports whether the API server serves a CRD.
+func isEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established)
 }
 

@@ -64,12 +64,12 @@ func (a *Applier) AffectedProviders(
 	switch {
 	case now == nil:
 		return a.concerned(before)
-	case before == nil && !IsEstablished(now), before != nil && isUnchanged(before, now):
+	case before == nil && !isEstablished(now), before != nil && isUnchanged(before, now):
 		return nil
 	}
 
 	labels := a.concerned(now)
-	if IsEstablished(now) && (before == nil || isUnchangedExceptServed(before, now)) {
+	if isEstablished(now) && (before == nil || isUnchangedExceptServed(before, now)) {
 		labels = slices.DeleteFunc(labels, func(label string) bool { return a.awaitsCRDs(ctx, label) })
 	}
 
@@ -80,7 +80,7 @@ func (a *Applier) AffectedProviders(
 func (a *Applier) awaitsCRDs(ctx context.Context, label string) bool {
 	for name := range a.includedCRDs(label) {
 		live, err := a.getCached(ctx, name)
-		if err == nil && live != nil && !IsEstablished(live) && obstacleOf(live) == "" && takenNames(live) == nil {
+		if err == nil && live != nil && !isEstablished(live) && obstacleOf(live) == "" && takenNames(live) == nil {
 			return true
 		}
 	}
@@ -90,7 +90,7 @@ func (a *Applier) awaitsCRDs(ctx context.Context, label string) bool {
 
 // isUnchanged reports whether two states of a CRD are the same for an Applier.
 func isUnchanged(a, b *apiextensionsv1.CustomResourceDefinition) bool {
-	return IsEstablished(a) == IsEstablished(b) && isUnchangedExceptServed(a, b)
+	return isEstablished(a) == isEstablished(b) && isUnchangedExceptServed(a, b)
 }
 
 // isUnchangedExceptServed reports whether two states of a CRD differ at most in whether the API server serves it.

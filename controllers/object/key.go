@@ -15,16 +15,16 @@ type Key struct {
 	Name      string
 }
 
-// Keyed is an object that knows its kind, such as an unstructured one. The kind of a typed object
+// keyed is an object that knows its kind, such as an unstructured one. The kind of a typed object
 // that a client has read is often empty.
-type Keyed interface {
+type keyed interface {
 	GetObjectKind() schema.ObjectKind
 	GetNamespace() string
 	GetName() string
 }
 
 // KeyOf returns the key of an object.
-func KeyOf(o Keyed) Key {
+func KeyOf(o keyed) Key {
 	return Key{GroupVersionKind: o.GetObjectKind().GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 

@@ -10,15 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ListFunc requests one page.
-type ListFunc[L metav1.ListInterface] func(context.Context, metav1.ListOptions) (L, error)
+// listFunc requests one page.
+type listFunc[L metav1.ListInterface] func(context.Context, metav1.ListOptions) (L, error)
 
 // Pages returns all pages of a list, as large as options.Limit. A pair with an error is the last
 // one.
 func Pages[L metav1.ListInterface](
 	ctx context.Context,
 	options metav1.ListOptions,
-	list ListFunc[L],
+	list listFunc[L],
 ) iter.Seq2[L, error] {
 	return func(yield func(L, error) bool) {
 		for {
@@ -35,7 +35,7 @@ func Pages[L metav1.ListInterface](
 // Page returns the page that options.Continue points to. If that token has expired, it continues
 // with the token that the API server offers instead: the rest of the list then reflects the present
 // objects, not those at the time of the first page.
-func Page[L metav1.ListInterface](ctx context.Context, options metav1.ListOptions, list ListFunc[L]) (L, error) {
+func Page[L metav1.ListInterface](ctx context.Context, options metav1.ListOptions, list listFunc[L]) (L, error) {
 	for {
 		page, err := list(ctx, options)
 

@@ -316,13 +316,13 @@ func TestInherit(t *testing.T) {
 
 	rel := &helm.Release{Info: &helm.Info{}}
 	g.Expect(store.Inherit(rel)).To(Succeed())
-	g.Expect(helm.TimeOf(rel.Info.FirstDeployed)).To(Equal(helm.TimeOf(first)), "the newest one does not tell it")
+	g.Expect(rel.Info.FirstDeployed.Equal(first)).To(BeTrue(), "the newest one does not tell it")
 	g.Expect(rel.Labels).To(HaveKeyWithValue("team", "3"))
 
 	rel, err := store.Copy(find(t, store, 1))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(rel.Version).To(Equal(4))
-	g.Expect(helm.TimeOf(rel.Info.FirstDeployed)).To(Equal(helm.TimeOf(first)))
+	g.Expect(rel.Info.FirstDeployed.Equal(first)).To(BeTrue())
 	g.Expect(rel.Labels).To(HaveKeyWithValue("team", "1"))
 }
 
