@@ -92,12 +92,12 @@ func Parse(data []byte) (*Catalog, error) {
 // it has neither. It returns an error if the configuration cannot be used, or if the URL of a provider holds
 // credentials.
 func Public(data []byte) ([]byte, error) {
-	known, err := Parse(data)
+	published, err := Parse(data)
 	if err != nil {
 		return nil, err
 	}
 
-	for _, e := range known.Entries {
+	for _, e := range published.Entries {
 		if u, err := url.Parse(e.URL); err != nil || u.User != nil {
 			return nil, fmt.Errorf("providers: the URL of %s %s holds credentials", e.Type, e.Name)
 		}
@@ -155,19 +155,19 @@ func scalar(value any) (string, bool) {
 // listEntries returns clusterctl's built-in list merged with the providers section of a
 // configuration.
 func listEntries(configured []byte) ([]Entry, error) {
-	known, err := builtIn()
+	entries, err := builtIn()
 	if err != nil {
 		return nil, err
 	}
 
-	own, err := parseEntries(configured)
+	added, err := parseEntries(configured)
 	if err != nil {
 		return nil, err
 	}
 
-	entries := slices.Clone(known)
+	entries = slices.Clone(entries)
 
-	for _, e := range own {
+	for _, e := range added {
 		if e.URL, err = envsubst.Eval(e.URL, os.Getenv); err != nil {
 			return nil, fmt.Errorf("providers: the URL of %s %s is no template: %w", e.Type, e.Name, err)
 		}

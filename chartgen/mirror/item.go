@@ -98,7 +98,7 @@ func (i *Item) addReferrers(ctx context.Context, subject ocispec.Descriptor, lef
 	}
 
 	for _, r := range referrers {
-		if _, known := i.sizes[r.Digest]; known {
+		if _, counted := i.sizes[r.Digest]; counted {
 			continue
 		}
 
@@ -123,7 +123,7 @@ func (i *Item) addReferrers(ctx context.Context, subject ocispec.Descriptor, lef
 
 // add adds a manifest or blob, and everything that it refers to.
 func (i *Item) add(ctx context.Context, desc ocispec.Descriptor) error {
-	if _, known := i.sizes[desc.Digest]; known {
+	if _, counted := i.sizes[desc.Digest]; counted {
 		return nil
 	}
 

@@ -113,16 +113,16 @@ func CheckSize(c *chart.Chart, archive int) error {
 
 // IsFrom reports whether a namespace has fetched the chart from an origin.
 func (s *Stored) IsFrom(namespace, origin string) bool {
-	stored, known := s.origins[namespace]
+	stored, listed := s.origins[namespace]
 
-	return known && stored == digestOf(origin)
+	return listed && stored == digestOf(origin)
 }
 
 // IsOf reports whether a namespace has fetched the chart.
 func (s *Stored) IsOf(namespace string) bool {
-	_, known := s.origins[namespace]
+	_, listed := s.origins[namespace]
 
-	return known
+	return listed
 }
 
 // digestOf returns the digest of an origin: those of users can be long.

@@ -55,7 +55,7 @@ func (r *Readers) For(provider v1alpha2.Provider) (client.Reader, error) {
 		}
 
 		account, _ := r.Account(provider)
-		reader = &accountReader{reader: impersonated, user: user, account: account, own: r.APIReader}
+		reader = &accountReader{reader: impersonated, user: user, account: account, operator: r.APIReader}
 	}
 
 	if r.NoCrossNamespaceRefs {

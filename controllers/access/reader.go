@@ -23,10 +23,10 @@ import (
 // accountReader explains what is forbidden to an account, and refuses other namespaces.
 type accountReader struct {
 	reader client.Reader
-	// user is that of the account, which own looks up; empty for the operator.
-	user    string
-	account types.NamespacedName
-	own     client.Reader
+	// user is that of the account, which operator looks up; empty for the operator itself.
+	user     string
+	account  types.NamespacedName
+	operator client.Reader
 	// namespace is the only one that may be read; empty for all.
 	namespace string
 }
@@ -87,7 +87,7 @@ func (r *accountReader) explain(ctx context.Context, err error, asked request) e
 	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 
 	user := r.user
-	if apierrors.IsNotFound(r.own.Get(ctx, r.account, account)) {
+	if apierrors.IsNotFound(r.operator.Get(ctx, r.account, account)) {
 		user += " does not exist and"
 	}
 

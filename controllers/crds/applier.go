@@ -111,7 +111,7 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err err
 	return applied, forEach(p.changes, func(i int, c *change) error {
 		err := a.send(ctx, c.name, bodies[i])
 		if err == nil && c.live != nil {
-			a.update(c.name, func(k *known) { k.replaced = c.live.ResourceVersion })
+			a.update(c.name, func(r *remembered) { r.replaced = c.live.ResourceVersion })
 		}
 
 		return err

@@ -46,7 +46,7 @@ func (a *Applier) CheckChanges(ctx context.Context, p *Plan, allow []string) (*t
 		if slices.ContainsFunc(findings, func(f trial.Finding) bool {
 			return f.Affected > 0 && slices.Contains(c.retired, f.Version)
 		}) {
-			a.update(c.name, func(k *known) { k.migration = migration{} })
+			a.update(c.name, func(r *remembered) { r.migration = migration{} })
 		}
 
 		all = append(all, findings...)

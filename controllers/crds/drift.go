@@ -70,8 +70,8 @@ func (a *Applier) findDrift(p *Plan, c *change) error {
 
 // appliedFields returns the fields that applying a definition makes Capstan's.
 func (a *Applier) appliedFields(d definition, request Request) (*fieldpath.Set, error) {
-	if known := a.factsOf(d).applied; known != nil {
-		return known, nil
+	if applied := a.factsOf(d).applied; applied != nil {
+		return applied, nil
 	}
 
 	object, err := d.prepare(request, nil)

@@ -18,8 +18,8 @@ import (
 // memory is what the Appliers of one cluster share. Losing it costs only time.
 type memory struct {
 	mu sync.Mutex
-	// known has what is remembered of CRDs, by their names.
-	known map[string]known
+	// crds has what is remembered of CRDs, by their names.
+	crds map[string]remembered
 	// included has the CRDs in the charts of providers, by the label. The value is the storage version that a provider
 	// needs of a CRD that is not applied for it; empty for others.
 	included map[string]map[string]string
@@ -27,8 +27,8 @@ type memory struct {
 	awaited map[string]sets.Set[schema.GroupKind]
 }
 
-// known is what is remembered of one CRD.
-type known struct {
+// remembered is what is remembered of one CRD.
+type remembered struct {
 	// definition is the one that was planned last.
 	definition facts
 	// replaced is the resource version before the CRD was applied last. Without it, a cache that lags would look like
@@ -51,28 +51,28 @@ type facts struct {
 
 func newMemory() *memory {
 	return &memory{
-		known:    map[string]known{},
+		crds:     map[string]remembered{},
 		included: map[string]map[string]string{},
 		awaited:  map[string]sets.Set[schema.GroupKind]{},
 	}
 }
 
 // of returns what is remembered of a CRD.
-func (m *memory) of(crd string) known {
+func (m *memory) of(crd string) remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	return m.known[crd]
+	return m.crds[crd]
 }
 
 // update changes what is remembered of a CRD.
-func (m *memory) update(crd string, change func(*known)) {
+func (m *memory) update(crd string, change func(*remembered)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	k := m.known[crd]
-	change(&k)
-	m.known[crd] = k
+	r := m.crds[crd]
+	change(&r)
+	m.crds[crd] = r
 }
 
 // factsOf returns what is remembered of a definition.
@@ -86,12 +86,12 @@ func (m *memory) factsOf(d definition) facts {
 
 // learn changes what is remembered of a definition.
 func (m *memory) learn(d definition, change func(*facts)) {
-	m.update(d.name, func(k *known) {
-		if k.definition.digest != d.digest {
-			k.definition = facts{digest: d.digest}
+	m.update(d.name, func(r *remembered) {
+		if r.definition.digest != d.digest {
+			r.definition = facts{digest: d.digest}
 		}
 
-		change(&k.definition)
+		change(&r.definition)
 	})
 }
 
@@ -205,7 +205,7 @@ func (m *memory) concerned(crd *apiextensionsv1.CustomResourceDefinition) []stri
 
 // ObserveDeletion records that a CRD is being deleted and reports whether that was not known yet.
 func (m *memory) ObserveDeletion(crd *apiextensionsv1.CustomResourceDefinition) (first bool) {
-	m.update(crd.Name, func(k *known) { first, k.deleted = k.deleted != crd.UID, crd.UID })
+	m.update(crd.Name, func(r *remembered) { first, r.deleted = r.deleted != crd.UID, crd.UID })
 
 	return first
 }

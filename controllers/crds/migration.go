@@ -161,7 +161,7 @@ func (a *Applier) migrate(
 			crd.Name, err)
 	}
 
-	a.update(crd.Name, func(k *known) { k.migration = m })
+	a.update(crd.Name, func(r *remembered) { r.migration = m })
 
 	if m.total == 0 {
 		return nil, nil

@@ -362,23 +362,23 @@ func TestResumeMigration(t *testing.T) {
 	}
 
 	for name, c := range map[string]struct {
-		known   migration
+		last    migration
 		task    task
 		change  func(*apiextensionsv1.CustomResourceDefinition)
 		resumes bool
 	}{
 		"nothing known": {task: wanted},
-		"the same":      {known: begun, task: wanted, resumes: true},
-		"finished":      {known: finished(old), task: trimmed, resumes: true},
-		"finished, which the cache does not show yet":   {known: finished(present), task: wanted, resumes: true},
-		"finished, but stored in the old version again": {known: finished(old), task: wanted},
-		"more to retire": {known: begun, task: task{
+		"the same":      {last: begun, task: wanted, resumes: true},
+		"finished":      {last: finished(old), task: trimmed, resumes: true},
+		"finished, which the cache does not show yet":   {last: finished(present), task: wanted, resumes: true},
+		"finished, but stored in the old version again": {last: finished(old), task: wanted},
+		"more to retire": {last: begun, task: task{
 			from: wanted.from, retired: []string{"v1alpha1", "v1alpha2", "v1beta1"}, successor: "v1",
 		}},
-		"of another generation": {known: begun, task: wanted, change: func(d *apiextensionsv1.CustomResourceDefinition) {
+		"of another generation": {last: begun, task: wanted, change: func(d *apiextensionsv1.CustomResourceDefinition) {
 			d.Generation++
 		}},
-		"of a CRD that was deleted": {known: begun, task: wanted, change: func(d *apiextensionsv1.CustomResourceDefinition) {
+		"of a CRD that was deleted": {last: begun, task: wanted, change: func(d *apiextensionsv1.CustomResourceDefinition) {
 			d.UID = "b"
 		}},
 	} {
@@ -390,9 +390,9 @@ func TestResumeMigration(t *testing.T) {
 				c.change(live)
 			}
 
-			m := c.known.resume(live, c.task)
+			m := c.last.resume(live, c.task)
 			if c.resumes {
-				g.Expect(m).To(Equal(c.known))
+				g.Expect(m).To(Equal(c.last))
 				return
 			}
 

@@ -237,8 +237,8 @@ func (a *Applier) findRemovedVersions(c *change) error {
 
 // servedVersions is served of a definition, which it remembers.
 func (a *Applier) servedVersions(d definition) (map[string]bool, error) {
-	if known := a.factsOf(d).served; known != nil {
-		return known, nil
+	if served := a.factsOf(d).served; served != nil {
+		return served, nil
 	}
 
 	served, err := d.served()

@@ -94,12 +94,12 @@ func unusableVersions(packaged, live *apiextensionsv1.CustomResourceDefinition) 
 func unusableFields(packaged, live *apiextensionsv1.CustomResourceDefinition) []string {
 	name := versions.StorageName(packaged)
 
-	known, current := schemaOf(packaged, name), schemaOf(live, name)
-	if known == nil || current == nil {
+	expected, current := schemaOf(packaged, name), schemaOf(live, name)
+	if expected == nil || current == nil {
 		return nil
 	}
 
-	reasons := compareFields("", known, current)
+	reasons := compareFields("", expected, current)
 	slices.Sort(reasons)
 
 	return reasons
@@ -115,18 +115,18 @@ func schemaOf(crd *apiextensionsv1.CustomResourceDefinition, version string) *ap
 	return v.Schema.OpenAPIV3Schema
 }
 
-// compareFields returns why values of a schema that managers know would be dropped or rejected by the current one. It
+// compareFields returns why the current schema would drop or reject values of the one that managers expect. It
 // leaves out what is below allOf, anyOf, oneOf and not: structural schemas define no field only there.
-func compareFields(path string, known, current *apiextensionsv1.JSONSchemaProps) []string {
-	if !accepts(current, known) {
+func compareFields(path string, expected, current *apiextensionsv1.JSONSchemaProps) []string {
+	if !accepts(current, expected) {
 		return []string{"has another type in " + path}
 	}
 
 	var reasons []string
 
-	knownFields, currentFields := fieldsOf(known), fieldsOf(current)
+	expectedFields, currentFields := fieldsOf(expected), fieldsOf(current)
 
-	for name, field := range knownFields {
+	for name, field := range expectedFields {
 		child := strings.TrimPrefix(path+name, ".")
 
 		switch now := currentFields[name]; {
@@ -139,7 +139,7 @@ func compareFields(path string, known, current *apiextensionsv1.JSONSchemaProps)
 
 	for _, name := range current.Required {
 		field := currentFields["."+name]
-		if knownFields["."+name] == nil && field != nil && field.Default == nil {
+		if expectedFields["."+name] == nil && field != nil && field.Default == nil {
 			reasons = append(reasons, "requires the field "+strings.TrimPrefix(path+"."+name, "."))
 		}
 	}
@@ -148,14 +148,14 @@ func compareFields(path string, known, current *apiextensionsv1.JSONSchemaProps)
 }
 
 // accepts reports whether each value of the type of one schema is also one of the current schema's type.
-func accepts(current, known *apiextensionsv1.JSONSchemaProps) bool {
+func accepts(current, expected *apiextensionsv1.JSONSchemaProps) bool {
 	switch {
 	case current.XIntOrString:
-		return known.XIntOrString || known.Type == "integer" || known.Type == "string"
+		return expected.XIntOrString || expected.Type == "integer" || expected.Type == "string"
 	case current.Type == "":
 		return true
 	default:
-		return current.Type == known.Type || current.Type == "number" && known.Type == "integer"
+		return current.Type == expected.Type || current.Type == "number" && expected.Type == "integer"
 	}
 }
 

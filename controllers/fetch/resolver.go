@@ -49,7 +49,7 @@ const DefaultConfigFile = "/config/clusterctl.yaml"
 // DefaultConfigFile need not exist.
 func CatalogFile(path string) Catalog {
 	return func() (*catalog.Catalog, error) {
-		known, err := catalog.Load(path)
+		configured, err := catalog.Load(path)
 		if errors.Is(err, fs.ErrNotExist) && path == DefaultConfigFile {
 			return catalog.Parse(nil)
 		}
@@ -58,7 +58,7 @@ func CatalogFile(path string) Catalog {
 			return nil, fmt.Errorf("the operator's configuration: %w", err)
 		}
 
-		return known, nil
+		return configured, nil
 	}
 }
 
@@ -99,13 +99,13 @@ func (e *UnknownProviderError) Message() string {
 
 // similar returns the name of a listed provider for one that repeats its type, such as infrastructure-docker; empty if
 // there is none.
-func similar(known *catalog.Catalog, t v1alpha2.ProviderType, name string) string {
+func similar(configured *catalog.Catalog, t v1alpha2.ProviderType, name string) string {
 	short := strings.TrimSuffix(strings.TrimPrefix(name, t.Name()+"-"), "-"+t.Name())
 	if t == v1alpha2.CoreProviderType {
 		short = v1alpha2.CoreProviderName
 	}
 
-	if _, listed := known.Find(t, short); !listed {
+	if _, listed := configured.Find(t, short); !listed {
 		return ""
 	}
 
@@ -177,7 +177,7 @@ func (r *Resolver) source(in *inputs) (*source.Source, error) {
 		return in.registrySource(identity)
 	}
 
-	known, err := r.Catalog()
+	configured, err := r.Catalog()
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func (r *Resolver) source(in *inputs) (*source.Source, error) {
 			return nil, err
 		}
 
-		own := known.PublicToken
+		own := configured.PublicToken
 		if in.tenant {
 			own = nil
 		}
@@ -203,7 +203,7 @@ func (r *Resolver) source(in *inputs) (*source.Source, error) {
 		return r.Registry.chartSource(identity)
 	}
 
-	return in.catalogSource(known)
+	return in.catalogSource(configured)
 }
 
 // checkNamed returns an error for the source that a resource names if only the chart repository may be contacted.
@@ -218,15 +218,15 @@ func (r *Resolver) checkNamed(address string) error {
 }
 
 // catalogSource returns the source of a provider in the catalog.
-func (in *inputs) catalogSource(known *catalog.Catalog) (*source.Source, error) {
+func (in *inputs) catalogSource(configured *catalog.Catalog) (*source.Source, error) {
 	providerType, name := in.provider.ProviderType(), in.provider.GetName()
-	entry, listed := known.Find(providerType, name)
+	entry, listed := configured.Find(providerType, name)
 
 	if !listed {
-		return nil, &UnknownProviderError{Type: providerType, Name: name, Similar: similar(known, providerType, name)}
+		return nil, &UnknownProviderError{Type: providerType, Name: name, Similar: similar(configured, providerType, name)}
 	}
 
-	published, err := known.Open(entry, catalog.Access{
+	published, err := configured.Open(entry, catalog.Access{
 		Web: in.webOptions(nil), Registry: in.catalogAccess,
 	})
 	if err != nil {
@@ -255,12 +255,12 @@ func (r *Resolver) List(
 // ImageOverrides returns the image overrides of the operator's configuration, YAML in clusterctl's
 // format.
 func (r *Resolver) ImageOverrides() (string, error) {
-	known, err := r.Catalog()
+	configured, err := r.Catalog()
 	if err != nil {
 		return "", err
 	}
 
-	return known.Images, nil
+	return configured.Images, nil
 }
 
 // Digest returns the digest that the resource requires of the components file; empty if it may have

@@ -64,12 +64,12 @@ func (p *patch) merged(o *unstructured.Unstructured, budget *budget) (map[string
 
 	fields := runtime.DeepCopyJSON(p.fields) // parts of it become parts of the object
 
-	if known, err := scheme.Scheme.New(o.GroupVersionKind()); err == nil && p.strategic {
+	if typed, err := scheme.Scheme.New(o.GroupVersionKind()); err == nil && p.strategic {
 		if err := budget.compare(o.Object, fields); err != nil {
 			return nil, err
 		}
 
-		return strategicMerge(o.Object, fields, known)
+		return strategicMerge(o.Object, fields, typed)
 	}
 
 	return merge(o.Object, fields).(map[string]any), nil
@@ -98,8 +98,8 @@ func (p *patch) operate(o *unstructured.Unstructured) (map[string]any, error) {
 var errNoStrategicMerge = errors.New("it is not a valid strategic merge patch")
 
 // strategicMerge applies a strategic merge patch to an object of the type.
-func strategicMerge(object, fields map[string]any, known runtime.Object) (merged map[string]any, err error) {
-	schema, err := strategicpatch.NewPatchMetaFromStruct(known)
+func strategicMerge(object, fields map[string]any, typed runtime.Object) (merged map[string]any, err error) {
+	schema, err := strategicpatch.NewPatchMetaFromStruct(typed)
 	if err != nil {
 		return nil, err
 	}

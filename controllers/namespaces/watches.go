@@ -214,7 +214,7 @@ func (w *Watches) objects(resource schema.GroupVersionResource, name string) too
 
 // Records returns the metadata of Helm's records of a release, with managed fields that have the time of the last
 // write. They are not known until the namespace is watched, and must not be changed.
-func (w *Watches) Records(release types.NamespacedName) (records []metav1.PartialObjectMetadata, known bool) {
+func (w *Watches) Records(release types.NamespacedName) (records []metav1.PartialObjectMetadata, watched bool) {
 	objects := w.objects(Secrets, release.Namespace)
 	if objects == nil {
 		return nil, false
@@ -235,7 +235,7 @@ func (w *Watches) Records(release types.NamespacedName) (records []metav1.Partia
 // must not be changed.
 func (w *Watches) Get(
 	resource schema.GroupVersionResource, name types.NamespacedName,
-) (found *metav1.PartialObjectMetadata, known bool) {
+) (found *metav1.PartialObjectMetadata, watched bool) {
 	objects := w.objects(resource, name.Namespace)
 	if objects == nil {
 		return nil, false
@@ -251,7 +251,7 @@ func (w *Watches) Get(
 // not known until the namespace is watched.
 func (w *Watches) Find(
 	kind, namespace string, matches func(*metav1.PartialObjectMetadata) bool,
-) (found []*metav1.PartialObjectMetadata, known bool) {
+) (found []*metav1.PartialObjectMetadata, watched bool) {
 	resource := ConfigMaps
 	if kind == "Secret" {
 		resource = Secrets

@@ -35,9 +35,9 @@ const (
 	seatDelay = time.Second
 )
 
-// Tracker knows what sources offer. It is a Runnable of the manager: sources are asked by a few
-// workers, each provider's at most once an hour or on request, and nothing waits for them. What it
-// knows is lost with a restart and found out again; nothing that is installed depends on it.
+// Tracker looks up what sources offer. It is a Runnable of the manager: a few workers ask the sources, each provider's
+// at most once an hour or on request, and no reconcile waits for them. A restart loses the answers; nothing that is
+// installed depends on them.
 type Tracker struct {
 	sources *fetch.Resolver
 	wake    health.Wake
@@ -53,7 +53,7 @@ type lookup struct {
 	// provider as it was when the lookup was requested.
 	provider v1alpha2.Provider
 	asked    time.Time
-	known    Known
+	answer   Answer
 	// isNews reports whether the provider has to know the answer that is on its way; nil if it always has to.
 	isNews func(context.Context, []v1alpha2.AvailableUpgrade) bool
 }
@@ -89,8 +89,8 @@ func (t *Tracker) Start(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Known is what is known of a provider's source.
-type Known struct {
+// Answer is what a provider's source offered when it was last looked up.
+type Answer struct {
 	// Answered is set once the source has said what it offers, and Offered is that, newest first.
 	Answered bool
 	Offered  []v1alpha2.AvailableUpgrade
@@ -98,20 +98,20 @@ type Known struct {
 	Pending bool
 }
 
-// Look returns what is known of a provider's source, and requests a lookup if that is too old, or older than
-// since. It makes no request itself.
-func (t *Tracker) Look(provider v1alpha2.Provider, since time.Time) Known {
+// Look returns the last answer of a provider's source. If that is too old, or older than since, it queues a lookup.
+// It makes no request itself.
+func (t *Tracker) Look(provider v1alpha2.Provider, since time.Time) Answer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
 	uid := provider.GetUID()
 
-	known := t.lookups[uid]
-	if known == nil || known.outdated(provider) || known.asked.Before(since) {
-		known = t.request(known, provider)
+	last := t.lookups[uid]
+	if last == nil || last.outdated(provider) || last.asked.Before(since) {
+		last = t.request(last, provider)
 	}
 
-	return known.known
+	return last.answer
 }
 
 // WakeForNews wakes a provider whose lookup was pending when it looked only if isNews reports true for the answer, or
@@ -126,7 +126,7 @@ func (t *Tracker) WakeForNews(
 
 	switch {
 	case l == nil:
-	case l.known.Pending:
+	case l.answer.Pending:
 		l.isNews = isNews
 	default:
 		t.wake(v1alpha2.Label(provider), provider.GetNamespace(), 0)
@@ -155,10 +155,10 @@ func (t *Tracker) request(before *lookup, provider v1alpha2.Provider) *lookup {
 	next := &lookup{provider: provider.DeepCopyObject().(v1alpha2.Provider), asked: time.Now()}
 
 	if before != nil && sameSource(before.provider, provider) {
-		next.known = before.known
+		next.answer = before.answer
 	}
 
-	next.known.Pending = true
+	next.answer.Pending = true
 
 	t.lookups[provider.GetUID()] = next
 	t.queue.Add(provider.GetUID())
@@ -203,10 +203,10 @@ func (t *Tracker) ask(ctx context.Context, l *lookup) {
 
 	t.mu.Lock()
 	isNews := l.isNews
-	l.isNews, l.known.Pending = nil, false
+	l.isNews, l.answer.Pending = nil, false
 
 	if err == nil {
-		l.known.Answered, l.known.Offered = true, offered
+		l.answer.Answered, l.answer.Offered = true, offered
 	}
 	t.mu.Unlock()
 
@@ -220,7 +220,7 @@ func (t *Tracker) ask(ctx context.Context, l *lookup) {
 	}
 }
 
-// Forget drops what is known of a provider that is gone.
+// Forget drops the answer for a provider that is gone.
 func (t *Tracker) Forget(uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

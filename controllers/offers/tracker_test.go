@@ -36,7 +36,7 @@ func TestProviderIsWokenByAnAnswer(t *testing.T) {
 			woken := false
 			tracker := NewTracker(newResolver(t), func(string, string, time.Duration) { woken = true })
 
-			g.Expect(tracker.Look(docker, time.Time{})).To(Equal(Known{Pending: true}))
+			g.Expect(tracker.Look(docker, time.Time{})).To(Equal(Answer{Pending: true}))
 
 			if tt.isNews != nil {
 				tracker.WakeForNews(docker, tt.isNews)

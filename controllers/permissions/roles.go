@@ -88,7 +88,7 @@ func (r *Roles) add(namespace string, rule rbacv1.PolicyRule) {
 
 // addGrants adds what the account must have to create the Roles and bindings among objects.
 func (r *Roles) addGrants(objects []*unstructured.Unstructured) error {
-	known := map[roleKey]bool{}
+	included := map[roleKey]bool{}
 
 	for _, o := range objects {
 		kind := o.GroupVersionKind()
@@ -114,14 +114,14 @@ func (r *Roles) addGrants(objects []*unstructured.Unstructured) error {
 			continue
 		}
 
-		known[key] = true
+		included[key] = true
 
 		for _, rule := range role.Rules {
 			r.add(key.namespace, rule)
 		}
 	}
 
-	return r.addBindings(objects, known)
+	return r.addBindings(objects, included)
 }
 
 // roleKey identifies a Role or, without a namespace, a ClusterRole.
@@ -129,7 +129,7 @@ type roleKey struct{ kind, namespace, name string }
 
 // addBindings adds the permission to bind roles that are not among the objects, whose permissions the
 // account does not have.
-func (r *Roles) addBindings(objects []*unstructured.Unstructured, known map[roleKey]bool) error {
+func (r *Roles) addBindings(objects []*unstructured.Unstructured, included map[roleKey]bool) error {
 	for _, o := range objects {
 		kind := o.GroupVersionKind()
 		if kind.Group != rbacv1.GroupName || kind.Kind != "RoleBinding" && kind.Kind != "ClusterRoleBinding" {
@@ -154,7 +154,7 @@ func (r *Roles) addBindings(objects []*unstructured.Unstructured, known map[role
 			resource = "roles"
 		}
 
-		if !known[key] {
+		if !included[key] {
 			r.warn("%s %s binds %s %s, which is not part of the provider, so the account can give itself its permissions",
 				kind.Kind, o.GetName(), key.kind, key.name)
 			r.add(namespace, onRole("bind", resource, key.name))

@@ -34,8 +34,8 @@ type Charts struct {
 	providers client.Reader
 	metrics   *metrics.Recorder
 
-	// known are the charts of providers when they were last found: providerID -> knownChart.
-	known sync.Map
+	// found are the charts that were last found for providers: providerID -> foundChart.
+	found sync.Map
 	// saved are the charts that were last stored for providers: providerID -> digest.
 	saved sync.Map
 	// patched are the CRDs of the providers' charts, as their resources patch them: providerID -> patchedCRDs.
@@ -76,8 +76,8 @@ func originOf(version source.Version) string {
 	return version.Origin.String()
 }
 
-// knownChart is what is known of the chart of a provider: its digest, and the rest as in Chart.
-type knownChart struct {
+// foundChart is a chart that was found for a provider: its digest, and the rest as in Chart.
+type foundChart struct {
 	digest, fetched string
 	from            source.Version
 	unsaved         bool
@@ -106,7 +106,7 @@ func (c *Charts) Find(
 
 	found, err := c.load(ctx, provider, from, version, refresh)
 	if err != nil {
-		c.known.Delete(idOf(provider)) // it may have become untrusted
+		c.found.Delete(idOf(provider)) // it may have become untrusted
 
 		return nil, err
 	}
@@ -120,12 +120,12 @@ func (c *Charts) Find(
 
 // recall returns the chart of the provider when it was found last, if that was of the same content; nil otherwise.
 func (c *Charts) recall(ctx context.Context, provider v1alpha2.Provider, wanted source.Version) (*Chart, error) {
-	known, ok := c.known.Load(idOf(provider))
+	value, ok := c.found.Load(idOf(provider))
 	if !ok || wanted.Fingerprint == "" {
 		return nil, nil
 	}
 
-	last := known.(knownChart)
+	last := value.(foundChart)
 	if last.from != wanted {
 		return nil, nil
 	}
@@ -142,9 +142,9 @@ func (c *Charts) recall(ctx context.Context, provider v1alpha2.Provider, wanted 
 	return &Chart{content: found, fetched: last.fetched, from: wanted, unsaved: last.unsaved}, nil
 }
 
-// remember keeps what is known of the chart of a provider.
+// remember keeps the chart that was found for a provider.
 func (c *Charts) remember(provider v1alpha2.Provider, found *Chart) {
-	c.known.Store(idOf(provider), knownChart{found.Digest, found.fetched, found.from, found.unsaved})
+	c.found.Store(idOf(provider), foundChart{found.Digest, found.fetched, found.from, found.unsaved})
 }
 
 // load reads the chart from the store, or fetches it from its source. While the source is out of
@@ -225,8 +225,8 @@ func chartsOf(status *v1alpha2.ProviderStatus, version string) []string {
 // content returns the content of the chart with a digest, from memory or from the store; store.ErrNotFound if it is in
 // neither.
 func (c *Charts) content(ctx context.Context, digest string) (*content, error) {
-	if known, ok := c.contents.Get(digest); ok {
-		return known.(*content), nil
+	if cached, ok := c.contents.Get(digest); ok {
+		return cached.(*content), nil
 	}
 
 	stored, err := c.store.Get(ctx, digest)
@@ -244,8 +244,8 @@ func (c *Charts) content(ctx context.Context, digest string) (*content, error) {
 // share returns the content of a chart, which is that in memory if the same chart is there already: a provider that is
 // installed into a hundred clusters is in memory once.
 func (c *Charts) share(stored *store.Stored) (*content, error) {
-	if known, ok := c.contents.Get(stored.Digest); ok {
-		return known.(*content), nil
+	if cached, ok := c.contents.Get(stored.Digest); ok {
+		return cached.(*content), nil
 	}
 
 	read, err := newContent(stored, c.store.Reference(stored.Digest))
@@ -260,8 +260,8 @@ func (c *Charts) share(stored *store.Stored) (*content, error) {
 // it is no longer stored. The digest may come from Helm's records, which prove nothing, so the status must name it as
 // well.
 func (c *Charts) Installed(ctx context.Context, provider v1alpha2.Provider, digest string) (*chart.Chart, error) {
-	known, _ := c.known.Load(idOf(provider))
-	last, _ := known.(knownChart)
+	value, _ := c.found.Load(idOf(provider))
+	last, _ := value.(foundChart)
 
 	if digest != last.digest && !slices.Contains(chartsOf(provider.GetStatus(), ""), digest) {
 		return nil, fmt.Errorf("chart %s of %s: %w", digest, v1alpha2.Label(provider), store.ErrNotFound)

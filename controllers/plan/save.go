@@ -60,7 +60,7 @@ func (c *Charts) Collect(ctx context.Context, gone v1alpha2.Provider) {
 
 // Forget removes what is in memory of a provider.
 func (c *Charts) Forget(provider v1alpha2.Provider) {
-	c.known.Delete(idOf(provider))
+	c.found.Delete(idOf(provider))
 	c.saved.Delete(idOf(provider))
 	c.patched.Delete(idOf(provider))
 }
@@ -82,8 +82,8 @@ func (c *Charts) collect(ctx context.Context, provider v1alpha2.Provider, own []
 func (c *Charts) usedByOthers(ctx context.Context, provider v1alpha2.Provider) (sets.Set[string], error) {
 	digests := sets.New[string]()
 
-	c.known.Range(func(_, known any) bool {
-		digests.Insert(known.(knownChart).digest)
+	c.found.Range(func(_, value any) bool {
+		digests.Insert(value.(foundChart).digest)
 		return true
 	})
 

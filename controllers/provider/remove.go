@@ -98,7 +98,7 @@ func (r *run) removeInstalled(ctx context.Context, attempt *removal.Removal) err
 
 	if err := blocked(begin(ctx)); err != nil {
 		// A resource that has installed nothing, as far as is known, does not wait for a cluster that cannot be read.
-		if r.target.Remote && r.expired() && !attempt.Found.Known {
+		if r.target.Remote && r.expired() && !attempt.Found.Readable {
 			return nil
 		}
 

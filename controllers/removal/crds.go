@@ -22,7 +22,7 @@ func (r *Removal) DeleteCRDs(ctx context.Context) error {
 
 	// A resource that was installed itself shares the CRDs with no resource that was not.
 	duplicates, err := r.others(ctx, func(p v1alpha2.Provider) bool {
-		return v1alpha2.Label(p) == label && (p.GetStatus().Release != nil || !r.known)
+		return v1alpha2.Label(p) == label && (p.GetStatus().Release != nil || !r.ours)
 	})
 	if err != nil || len(duplicates) > 0 {
 		return err // the CRDs are the other resource's too
@@ -74,7 +74,7 @@ func (r *Removal) deletableCRDs(ctx context.Context) ([]apiextensionsv1.CustomRe
 	}
 
 	return slices.DeleteFunc(list.Items, func(d apiextensionsv1.CustomResourceDefinition) bool {
-		others := !r.known && !crds.IsAppliedFor(&d, r.Provider.GetUID())
+		others := !r.ours && !crds.IsAppliedFor(&d, r.Provider.GetUID())
 
 		return others || !DeletesCRD(r.Provider, &d)
 	}), nil

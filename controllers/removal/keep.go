@@ -21,7 +21,7 @@ func (r *Removal) Keep(ctx context.Context) error {
 
 	// The records come last: they say what has to be done.
 	if r.recorded() {
-		if err := r.Target.Releases.Dissolve(ctx, r.release, r.own); err != nil {
+		if err := r.Target.Releases.Dissolve(ctx, r.release, r.objects); err != nil {
 			return err
 		}
 

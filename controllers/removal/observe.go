@@ -29,7 +29,7 @@ func (r *Removal) Find(ctx context.Context) error {
 		return err
 	}
 
-	r.known = r.Uninstalled || release.MayHaveInstalled(r.Provider)
+	r.ours = r.Uninstalled || release.MayHaveInstalled(r.Provider)
 
 	err := r.observeRecords(ctx)
 	if err != nil && r.Target.Account != "" && apierrors.IsForbidden(err) {
@@ -41,15 +41,15 @@ func (r *Removal) Find(ctx context.Context) error {
 	}
 
 	r.Found = Found{
-		Known:       err == nil,
-		Installed:   r.recorded() || len(r.own) > 0,
+		Readable:    err == nil,
+		Installed:   r.recorded() || len(r.objects) > 0,
 		Release:     !r.foreign && (r.recorded() || !r.Uninstalled),
 		Foreign:     r.foreign,
 		Terminating: r.terminating,
 	}
 
 	if err == nil {
-		r.Found.Newest, r.Found.Objects, r.Found.Complete = r.newest, r.own, !r.more
+		r.Found.Newest, r.Found.Objects, r.Found.Complete = r.newest, r.objects, !r.more
 	}
 
 	return err
@@ -90,7 +90,7 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 	}
 
 	r.newest = newest
-	r.known = true
+	r.ours = true
 
 	// An uninstall that was interrupted may be this resource's.
 	observed := r.Target.Releases.Determine(look.History, "")
@@ -100,7 +100,7 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 
 	// What cannot be read is not known to be the resource's.
 	if r.confirmed = look.Record != nil && newest.Confirmed(); r.confirmed {
-		r.own = look.Record.Keys()
+		r.objects = look.Record.Keys()
 	}
 
 	return nil
@@ -115,7 +115,7 @@ func (r *Removal) recorded() bool { return r.newest.Number != 0 }
 func (r *Removal) isPlanted(newest state.Revision) bool {
 	lost := release.HasLostStatus(r.Provider) && newest.Ours()
 
-	return !newest.Confirmed() && !r.known && !lost
+	return !newest.Confirmed() && !r.ours && !lost
 }
 
 // leave leaves a release alone whose newest revision is not known to be the resource's.
@@ -135,7 +135,7 @@ func (r *Removal) isForeign(history state.History) bool {
 // being deleted, the account has probably lost only its RoleBindings there, and what is left outside of
 // the namespace can be removed without records.
 func (r *Removal) observeWithoutAccount(ctx context.Context, forbidden error) error {
-	if !r.known {
+	if !r.ours {
 		stored, err := release.ReadHistory(ctx, r.Target.Metadata, r.release)
 		if err != nil && !apierrors.IsForbidden(err) {
 			return err
@@ -152,10 +152,10 @@ func (r *Removal) observeWithoutAccount(ctx context.Context, forbidden error) er
 			return nil
 		}
 
-		r.known = exists
+		r.ours = exists
 	}
 
-	if r.known && !r.terminating && !r.Uninstalled {
+	if r.ours && !r.terminating && !r.Uninstalled {
 		return fmt.Errorf("release %s cannot be uninstalled: %w", r.release, forbidden)
 	}
 
@@ -170,7 +170,7 @@ func (r *Removal) observeObjects(ctx context.Context) error {
 		return nil
 	}
 
-	r.own = object.Union(r.own, object.KeysOfInventory(r.Provider.GetStatus().Inventory))
+	r.objects = object.Union(r.objects, object.KeysOfInventory(r.Provider.GetStatus().Inventory))
 
 	if release.HasLostStatus(r.Provider) || r.recorded() && !r.confirmed {
 		if err := r.search(ctx); err != nil {
@@ -185,7 +185,7 @@ func (r *Removal) observeObjects(ctx context.Context) error {
 // convert, which does not run, stay behind if a user has accepted that for all objects of these kinds.
 func (r *Removal) search(ctx context.Context) error {
 	found, err := Search(ctx, r.Provider, r.Target, r.Progress(r.newest.Number))
-	r.own = object.Union(r.own, found)
+	r.objects = object.Union(r.objects, found)
 
 	unlisted := (*cluster.UnlistedError)(nil)
 	if !errors.As(err, &unlisted) {
@@ -219,19 +219,19 @@ func (r *Removal) search(ctx context.Context) error {
 // them exists: another program has uninstalled it.
 func (r *Removal) checkRemains(ctx context.Context) error {
 	if r.terminating {
-		r.own = slices.DeleteFunc(r.own, func(o object.Key) bool { return o.Namespace == r.release.Namespace })
+		r.objects = slices.DeleteFunc(r.objects, func(o object.Key) bool { return o.Namespace == r.release.Namespace })
 	}
 
 	if r.recorded() {
 		return nil
 	}
 
-	remains, err := r.Target.Releases.Remains(ctx, r.release, r.own)
+	remains, err := r.Target.Releases.Remains(ctx, r.release, r.objects)
 	if !remains && err == nil {
-		r.own = nil
+		r.objects = nil
 	}
 
-	r.known = r.known || remains
+	r.ours = r.ours || remains
 
 	return err
 }

@@ -39,8 +39,8 @@ func awaiting(format string, args ...any) error {
 
 // Found is what is installed.
 type Found struct {
-	// Known is set if that could be found out.
-	Known bool
+	// Readable is set if that could be read.
+	Readable bool
 	// Installed is set if there are objects to remove, Release if a release has to be uninstalled, and Foreign if it
 	// belongs to something else.
 	Installed, Release, Foreign bool
@@ -75,17 +75,17 @@ type Removal struct {
 	// Unlisted is why objects of the release may stay behind that could not be found; nil if none do.
 	Unlisted *cluster.UnlistedError
 
-	// release is the key of the release, known whether the resource is known to have installed it.
+	// release is the key of the release. ours is set once the resource is known to have installed it.
 	release types.NamespacedName
-	known   bool
+	ours    bool
 	// newest is the newest revision in Helm's storage; zero if that does not have the release.
 	newest state.Revision
 	// confirmed is set if that is known to be the resource's.
 	confirmed bool
 	// foreign is set if the release belongs to something else, and stays.
 	foreign bool
-	// own are the objects that the release has, or may have.
-	own []object.Key
+	// objects are those that the release has, or may have.
+	objects []object.Key
 	// more is set if there are more than those that were searched for.
 	more bool
 	// terminating is set if the namespace and all that is in it is being deleted.
@@ -153,7 +153,7 @@ func (r *Removal) CheckUse(ctx context.Context) error {
 // usage finds objects of providers' kinds that are not part of the release. It lists them as the
 // provider's account. Objects that the account must not list are counted and not named.
 func (r *Removal) usage(ctx context.Context, query usage.Query) (usage.Usage, error) {
-	query.Own = r.own
+	query.Own = r.objects
 	finder := usage.Finder{Client: r.Target.CRDs.Client, Metadata: r.Target.CRDs.Metadata}
 
 	if r.Target.Account != "" {
@@ -171,7 +171,7 @@ func (r *Removal) Uninstall(ctx context.Context) error {
 	}
 
 	_, err = r.Target.Releases.Uninstall(ctx, r.release, release.UninstallOptions{
-		Newest: r.newest, Inventory: r.own, RemoveOptions: options,
+		Newest: r.newest, Inventory: r.objects, RemoveOptions: options,
 	})
 	if err != nil {
 		return err
@@ -179,13 +179,13 @@ func (r *Removal) Uninstall(ctx context.Context) error {
 
 	if r.more {
 		return awaiting(
-			"%d objects of release %s are deleted; there are more, which are searched for next", len(r.own), r.release)
+			"%d objects of release %s are deleted; there are more, which are searched for next", len(r.objects), r.release)
 	}
 
 	ctrl.LoggerFrom(ctx).Info("Uninstalled the release", "release", r.release.Name)
 
 	r.Uninstalled = true
-	r.own = nil // what still exists was left to users
+	r.objects = nil // what still exists was left to users
 
 	return nil
 }

@@ -53,8 +53,8 @@ func (k *Kind) addCluster(o *metav1.PartialObjectMetadata) {
 
 	cluster := o.Namespace + "/" + name
 
-	at, known := slices.BinarySearch(k.Clusters, cluster)
-	if name != "" && o.Namespace != "" && !known && len(k.Clusters) < maxClusters {
+	at, listed := slices.BinarySearch(k.Clusters, cluster)
+	if name != "" && o.Namespace != "" && !listed && len(k.Clusters) < maxClusters {
 		k.Clusters = slices.Insert(k.Clusters, at, cluster)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 )
 
-// knownTypes are types that providers define at run time, by the label of the provider.
-var knownTypes = map[string][]v1alpha2.ManagedType{
+// builtinTypes are types that providers define at run time, by the label of the provider.
+var builtinTypes = map[string][]v1alpha2.ManagedType{
 	// Azure Service Operator, which is part of the provider, installs the CRDs that a flag selects.
 	"infrastructure-azure": {{Group: "*.azure.com"}},
 }
@@ -26,13 +26,13 @@ func ManagedTypes(p v1alpha2.Provider) []v1alpha2.ManagedType {
 		return given
 	}
 
-	return knownTypes[v1alpha2.Label(p)]
+	return builtinTypes[v1alpha2.Label(p)]
 }
 
 // TypesByLabel returns the types of objects that providers manage besides those of their own CRDs, by the labels of
-// the providers: what the resources say, and for all others what providers are known to manage.
+// the providers: what the resources say, and for all others the built-in ones.
 func TypesByLabel(resources []v1alpha2.Provider) map[string][]v1alpha2.ManagedType {
-	all := maps.Clone(knownTypes)
+	all := maps.Clone(builtinTypes)
 
 	for _, p := range resources {
 		if types := ManagedTypes(p); len(types) > 0 {

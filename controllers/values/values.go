@@ -111,13 +111,13 @@ func (s *Schema) Values(in Input) (values map[string]any, warnings Warnings, err
 // Used returns those variables that the chart has. The others do not belong into a Helm release: a
 // Secret may hold other keys, such as a token for fetching.
 func (s *Schema) Used(set map[string]string) map[string]string {
-	known := map[string]string{}
+	used := map[string]string{}
 
 	for _, name := range s.Variables {
 		if value, exists := set[name]; exists {
-			known[name] = value
+			used[name] = value
 		}
 	}
 
-	return known
+	return used
 }

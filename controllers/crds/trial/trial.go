@@ -112,12 +112,12 @@ type Change struct {
 // the change can break none. An error means that objects could not be read for a reason that may pass, and says nothing
 // about the change. That their conversion fails is a finding, because the change may be what repairs it.
 func Run(ctx context.Context, change Change, objects Objects) ([]Finding, error) {
-	known := findings{crd: change.Live.Name}
+	before := findings{crd: change.Live.Name}
 
 	removed := change.removedVersions()
 	for _, version := range removed {
 		for _, label := range change.Users[version] {
-			known.add(Problem{
+			before.add(Problem{
 				Version: version,
 				Message: "the version is removed, but " + label + " needs it",
 				Remedy:  "upgrade " + label + " first to a version that does not",
@@ -129,10 +129,10 @@ func Run(ctx context.Context, change Change, objects Objects) ([]Finding, error)
 	from := versions.Preferred(change.Live)
 	if from == nil || apihelpers.IsCRDConditionFalse(change.Live, apiextensionsv1.Established) ||
 		len(removed)+len(change.successors(from)) == 0 {
-		return known.all, nil
+		return before.all, nil
 	}
 
-	found, failed := change.tryOn(ctx, from, objects.All, known)
+	found, failed := change.tryOn(ctx, from, objects.All, before)
 
 	// Objects that were never migrated are all stored in an older version.
 	for _, stored := range versions.Stored(change.Live) {
@@ -140,14 +140,14 @@ func Run(ctx context.Context, change Change, objects Objects) ([]Finding, error)
 			break
 		}
 
-		inStored, err := change.tryOn(ctx, stored, objects.Stored, known)
+		inStored, err := change.tryOn(ctx, stored, objects.Stored, before)
 		if !object.IsConversion(err) {
 			found, failed = inStored, err
 		}
 	}
 
 	if object.IsConversion(failed) {
-		return append(known.all, unread(change.Live.Name, from.Name, failed)), nil
+		return append(before.all, unread(change.Live.Name, from.Name, failed)), nil
 	}
 
 	return found.all, failed
@@ -156,13 +156,13 @@ func Run(ctx context.Context, change Change, objects Objects) ([]Finding, error)
 // read reads objects; see Objects.
 type read func(context.Context, schema.GroupVersionResource) iter.Seq2[*unstructured.Unstructured, error]
 
-// tryOn tries the change on objects that are read in one version, and returns the findings with those that are known.
+// tryOn tries the change on objects that are read in one version, and adds its findings to those from before.
 func (c Change) tryOn(
-	ctx context.Context, from *apiextensionsv1.CustomResourceDefinitionVersion, objects read, known findings,
+	ctx context.Context, from *apiextensionsv1.CustomResourceDefinitionVersion, objects read, before findings,
 ) (findings, error) {
 	var tries []*try
 
-	found := findings{crd: known.crd, all: slices.Clone(known.all)}
+	found := findings{crd: before.crd, all: slices.Clone(before.all)}
 	removed, to := c.removedVersions(), c.successors(from)
 
 	for object, err := range objects(ctx, versions.Resource(c.Live, from.Name)) {
@@ -277,7 +277,7 @@ func (f *findings) record(object *unstructured.Unstructured, problems []Problem)
 
 // add returns the finding about a problem, which it adds if there is none; nil if there are too many.
 func (f *findings) add(p Problem) *Finding {
-	i := slices.IndexFunc(f.all, func(known Finding) bool { return known.Problem == p })
+	i := slices.IndexFunc(f.all, func(f Finding) bool { return f.Problem == p })
 	if i >= 0 {
 		return &f.all[i]
 	}
