@@ -80,8 +80,8 @@ func electsLeader(args []string) bool {
 	return elects
 }
 
-// SingleManager returns why a Deployment cannot run two pods at the same time; empty if it can. For the name of a
-// container, changes returns the command, if it is not the published one, and arguments that follow.
+// SingleManager returns why a Deployment cannot run two pods at the same time; empty if it can. changes returns how
+// values change a container: a command that replaces the published one, if any, and additional arguments.
 func SingleManager(spec map[string]any, changes func(container string) (command, args []string)) string {
 	if reason := singlePod(spec); reason != "" {
 		return reason

@@ -297,8 +297,7 @@ func VariableUses(c *chart.Chart) map[string]int {
 	return uses
 }
 
-// Prefixes returns what the values of variables must begin with to be replaced as the objects of a chart ask for, by
-// the names of the variables.
+// Prefixes returns, by the name of the variable, the prefix of its value that the chart's objects replace.
 func Prefixes(c *chart.Chart) map[string]string {
 	prefixes := map[string]string{}
 
@@ -338,8 +337,8 @@ func addUses(uses map[string]int, text string, times int, expressions map[string
 	}
 }
 
-// CheckWritten returns an error if rendering the objects of a chart would take much memory with these values of
-// variables: a short value may be a list or a text that becomes many lines, all of which are indented.
+// CheckWritten returns an error if rendering the chart's objects with these values would take much memory: a short
+// value may expand to a list or to many indented lines.
 func CheckWritten(c *chart.Chart, variables map[string]string) error {
 	budget := limit.NewBudget(maxWritten, limit.MaxDocumentValues)
 	written := 0

@@ -1,4 +1,4 @@
-// Package contract describes the rules of Cluster API's contracts with providers, and where one is broken.
+// Package contract describes the rules of Cluster API's contracts with providers, and findings where a rule is broken.
 package contract
 
 import (

@@ -25,7 +25,7 @@ import (
 // LeaseName is the name of the Lease that the operator holds while it runs.
 const LeaseName = "capstan.operator.cluster.x-k8s.io"
 
-// PublishedName is the name of the ConfigMap, in the operator's namespace, in which the operator publishes what it is.
+// PublishedName is the name of the ConfigMap in the operator's namespace with the published configuration.
 const PublishedName = "capstan-configuration"
 
 // The keys of the ConfigMap.
@@ -39,7 +39,8 @@ const (
 // maxFiles limits the size of the files that are published: a ConfigMap may have 1 MiB.
 const maxFiles = 900 << 10
 
-// Published is what the operator publishes about itself, so that the command line computes what it would do.
+// Published is the operator's configuration as the operator publishes it, so that the command line predicts its
+// actions.
 type Published struct {
 	// Version of the operator, and the version of the format in which it builds charts.
 	Version, ChartFormat string
@@ -50,7 +51,7 @@ type Published struct {
 	Files map[string]string
 }
 
-// ReadPublished returns what the operator in a namespace has published; nil if it has published nothing.
+// ReadPublished returns the configuration that the operator in a namespace has published; nil if there is none.
 func ReadPublished(ctx context.Context, c client.Reader, namespace string) (*Published, error) {
 	configMap := &corev1.ConfigMap{}
 

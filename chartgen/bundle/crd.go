@@ -32,9 +32,8 @@ func RemoveCABundle(crd map[string]any) { unstructured.RemoveNestedField(crd, ca
 // placeholder instead of a certificate.
 func HasCertificate(pem []byte) bool { return x509.NewCertPool().AppendCertsFromPEM(pem) }
 
-// MoveCRD changes the namespace to which a CRD refers: that of its conversion webhook's Service,
-// and that of the Certificate whose CA cert-manager injects. It reports whether the CRD has such a
-// reference.
+// MoveCRD sets the namespace of a CRD's conversion webhook, and of the Certificate whose CA cert-manager injects. It
+// reports whether the CRD has either.
 func MoveCRD(crd *unstructured.Unstructured, namespace string) bool {
 	annotations := crd.GetAnnotations()
 

@@ -79,8 +79,7 @@ var serverFields = []string{
 	"selfLink", "uid",
 }
 
-// RemoveServerFields removes from the metadata of an object what one that was exported from a cluster has, and a new
-// one does not.
+// RemoveServerFields removes the metadata that only the API server sets, which objects exported from a cluster contain.
 func RemoveServerFields(o *unstructured.Unstructured) {
 	for _, field := range serverFields {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)

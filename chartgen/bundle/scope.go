@@ -67,8 +67,8 @@ func (s Scopes) Namespaced(kind schema.GroupKind) bool {
 	return !slices.Contains(clusterScoped[kind.Group], kind.Kind)
 }
 
-// RequiredKinds returns those of the kinds whose API groups neither Kubernetes nor the provider's
-// own CRDs define, as Kind.version.group, sorted.
+// RequiredKinds filters kinds: it returns those in API groups that neither Kubernetes nor the provider's own CRDs
+// define, as Kind.version.group, sorted.
 func (s Scopes) RequiredKinds(kinds []schema.GroupVersionKind) []string {
 	own := map[string]bool{}
 	for kind := range s {

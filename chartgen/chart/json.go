@@ -12,8 +12,8 @@ type keptJSON struct {
 	data []byte // nil while it is not kept
 }
 
-// WithJSON returns a file of YAML that keeps its content as JSON: to parse that takes a fifth of the time. The content
-// is that of Data.
+// WithJSON returns a YAML file that also keeps its content as JSON, which takes a fifth of the time to parse. The
+// caller must pass the content of Data.
 func (f File) WithJSON(content []byte) File {
 	f.json = &keptJSON{data: content}
 

@@ -138,8 +138,8 @@ var errUnsupported = errors.New("not supported in a chart")
 // Parse reads the expressions of a file. The error is a *SyntaxError.
 func Parse(source string) (*Text, error) { return read(source, (*token).parse) }
 
-// ParseTemplate reads the expressions of a cluster template, which only clusterctl replaces: of those that charts do
-// not support, just the variable is known. The error is a *SyntaxError.
+// ParseTemplate reads the expressions of a cluster template, which only clusterctl replaces. Of expressions that charts
+// do not support, it reads the variable alone. The error is a *SyntaxError.
 func ParseTemplate(source string) (*Text, error) {
 	t, err := read(source, (*token).parseAny)
 	if err != nil {
@@ -328,8 +328,8 @@ func shorten(written string) string {
 	return strings.ToValidUTF8(written[:maxLength], "") + "…"
 }
 
-// Slice returns the part of the text between two offsets in bytes, such as a document that begins on a line. Lines,
-// and which variables are required, remain those of the file. The error is a *SyntaxError: an expression crosses the
+// Slice returns a part of the text, such as a document that begins on a line. start and end are offsets in bytes. Line
+// numbers and required variables stay those of the whole file. The error is a *SyntaxError if an expression crosses the
 // border.
 func (t *Text) Slice(start, end, line int) (*Text, error) {
 	part := t.Part(start, end)
@@ -454,9 +454,9 @@ func (t *Text) Expressions() map[string]Expression {
 	return expressions
 }
 
-// Expand returns the text with these values of variables. A variable that is not in the map is not set. If a required
-// one is not set, the error is a *MissingError. If the result would be larger than limit.MaxText, because a value is
-// used in many places, it is a *limit.Error.
+// Expand replaces the expressions by the values of their variables. A variable that is missing in the map is not set.
+// The error is a *MissingError if a required variable is not set, and a *limit.Error if the result would be larger than
+// limit.MaxText.
 func (t *Text) Expand(values map[string]string) (string, error) {
 	if _, err := t.Size(values); err != nil {
 		return "", err
@@ -465,7 +465,7 @@ func (t *Text) Expand(values map[string]string) (string, error) {
 	return t.Replace(values), nil
 }
 
-// Size returns the size of what Expand returns, in bytes, with its errors.
+// Size returns the size of the text that Expand returns, in bytes, and the same errors.
 func (t *Text) Size(values map[string]string) (int, error) {
 	var missing []string
 

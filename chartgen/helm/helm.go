@@ -25,7 +25,7 @@ type (
 	BufferedFile = loader.BufferedFile
 )
 
-// ReleaseOptions are what templates can ask of the revision that they are rendered for.
+// ReleaseOptions describe the revision to templates.
 type ReleaseOptions = chartutil.ReleaseOptions
 
 type (

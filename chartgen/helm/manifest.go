@@ -12,9 +12,9 @@ import (
 // notesFile is the file that Helm shows after an action.
 const notesFile = "NOTES.txt"
 
-// Sort returns what Helm records of a chart's rendered files: the manifest in the order of installation, and the notes.
-// The files have no hooks.
-func Sort(chart string, files map[string]string) (manifest, notes string, err error) {
+// Manifest returns the manifest that Helm records for a chart's rendered files, in the order of installation, and the
+// notes. The files have no hooks.
+func Manifest(chart string, files map[string]string) (manifest, notes string, err error) {
 	notes = files[path.Join(chart, "templates", notesFile)]
 
 	files = maps.Clone(files)

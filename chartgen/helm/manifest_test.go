@@ -9,8 +9,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/helm"
 )
 
-// TestSort checks what is recorded of rendered files.
-func TestSort(t *testing.T) {
+// TestManifest checks the manifest and the notes of rendered files.
+func TestManifest(t *testing.T) {
 	const (
 		widget    = "kind: Widget\nmetadata: {name: w}"
 		configMap = "kind: ConfigMap\nmetadata: {name: c}"
@@ -34,7 +34,7 @@ func TestSort(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			manifest, notes, err := helm.Sort("x", c.files)
+			manifest, notes, err := helm.Manifest("x", c.files)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(strings.ReplaceAll(manifest, "\n\n", "\n")).To(Equal(c.manifest), "Helm 4 adds empty lines")
 			g.Expect(notes).To(Equal(c.notes))

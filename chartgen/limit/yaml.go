@@ -40,7 +40,7 @@ func (e *Error) Error() string { return e.Reason }
 
 func exceeded(format string, args ...any) error { return &Error{Reason: fmt.Sprintf(format, args...)} }
 
-// Cost is what parsing YAML takes.
+// Cost is the work that parsing a YAML text takes.
 type Cost struct {
 	// Size is in bytes, with aliases replaced by what they refer to.
 	Size int
@@ -48,7 +48,7 @@ type Cost struct {
 	Values int
 }
 
-// Budget limits what several documents cost together. Each one that is checked takes its part of it.
+// Budget limits the total cost of several documents. Checking a document takes its cost from the budget.
 type Budget struct{ max, taken Cost }
 
 // NewBudget returns a budget of so many bytes and values.

@@ -44,8 +44,8 @@ type Archive struct {
 	items map[string]*Item // what was copied, by name
 }
 
-// CreateArchive starts an archive, or continues one that was interrupted. Images and charts that an existing
-// archive of the name has are not downloaded again.
+// CreateArchive starts an archive, or continues an interrupted one. It does not download again what an existing archive
+// of the same name contains.
 //
 // Call Close when all items are copied. Otherwise the work folder is kept for the next attempt.
 func CreateArchive(file string) (*Archive, error) {

@@ -24,7 +24,7 @@ type Artifact struct {
 	Manifest ocispec.Manifest
 }
 
-// IsIndex reports whether a descriptor is that of an index, which lists one manifest a platform.
+// IsIndex reports whether a descriptor refers to an index, which lists one manifest for each platform.
 func IsIndex(desc ocispec.Descriptor) bool {
 	return desc.MediaType == ocispec.MediaTypeImageIndex || desc.MediaType == mediaTypeDockerList
 }

@@ -51,9 +51,9 @@ func Parse(requested string) (matches func(*semver.Version) bool, err error) {
 	return constraint.Check, nil
 }
 
-// Only returns the version that a request leaves no choice about: the exact one, or the pinned one if it
-// matches; empty if there is a choice.
-func Only(requested, pinned string) string {
+// Exact returns the only version that a request accepts: the exact version, or the pinned one if it is in the range;
+// empty if there is a choice.
+func Exact(requested, pinned string) string {
 	if IsExact(requested) {
 		return requested
 	}

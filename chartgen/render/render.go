@@ -61,7 +61,7 @@ func Render(c *chart.Chart, values map[string]any, options helm.ReleaseOptions) 
 		return nil, err
 	}
 
-	manifest, notes, err := helm.Sort(c.Metadata.Name, files)
+	manifest, notes, err := helm.Manifest(c.Metadata.Name, files)
 
 	return &Result{Manifest: manifest, Notes: notes, Chart: recorded(loaded)}, err
 }

@@ -23,7 +23,7 @@ const MaxReleaseSize = 1 << 20
 // releases are two to four times as large.
 const maxGrowth = 5
 
-// Sizes are those of a chart's releases that are too large; 0 for one that is not.
+// Sizes are the sizes of releases that are too large; 0 for a release that is not.
 type Sizes struct {
 	// Helm is the size of the release that the helm command creates, if it is larger than MaxReleaseSize, and Operator
 	// that of the operator's, which has no templates, files and CRDs, if it is larger than helm.MaxRecord.

@@ -35,7 +35,7 @@ const (
 	verifyTimeout = 5 * time.Minute
 )
 
-// Policy is what artifacts are verified with.
+// Policy configures the verification of artifacts.
 type Policy struct {
 	// Keys are the data of a Secret: public keys under keys that end in .pub. Everything else is ignored.
 	Keys map[string][]byte

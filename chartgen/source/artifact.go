@@ -24,7 +24,7 @@ type artifacts struct{ *repository }
 
 // NewArtifact returns the source of a provider at an address such as
 // oci://registry.example.com/capi/infrastructure-aws, optionally with a tag and a digest. The error
-// is of the kind BadAddress.
+// is of the kind Refused.
 func NewArtifact(address string, provider bundle.Provider, options OCIOptions) (*Source, error) {
 	r, err := newRepository(address, provider, options)
 	if err != nil {

@@ -17,18 +17,18 @@ import (
 // maxUnpublished is how many of the newest tags may have no release, as in clusterctl.
 const maxUnpublished = 5
 
-// Request is what a user asks for of the versions of a source.
+// Request selects a version of a source.
 type Request struct {
 	// Version is exact, a range such as "~1.13" or ">=1.13 <1.15", or empty.
 	Version string
 	// Pinned is what the same request selected before; empty for nothing. It is kept while it matches.
 	Pinned string
-	// Choice returns what must be true of the version if there is a choice of several, or why none may be
-	// chosen yet. Nil accepts all.
+	// Choice returns the condition that a version must meet when several match. It fails if it is too early to choose.
+	// Nil accepts all versions.
 	Choice func(ctx context.Context) (Condition, error)
 }
 
-// Condition returns why a version with a Cluster API contract must not be chosen; nil if it may be.
+// Condition returns the reason to reject a version with a Cluster API contract; nil to accept it.
 type Condition func(contract string) error
 
 // Resolve selects the version that is requested, with the rules of Pick. If there is a choice, it is the newest that
@@ -54,7 +54,7 @@ func (s *Source) Resolve(ctx context.Context, request Request) (Version, error) 
 
 // resolve selects the version that is requested.
 func (s *Source) resolve(ctx context.Context, request Request) (Version, error) {
-	if exact := ranges.Only(request.Version, request.Pinned); exact != "" && s.exact != nil {
+	if exact := ranges.Exact(request.Version, request.Pinned); exact != "" && s.exact != nil {
 		return s.exact(exact), nil
 	}
 
@@ -192,12 +192,11 @@ func (s *Source) newest(
 	}
 }
 
-// Pick selects a version from a list that is sorted newest first. Requested is an exact version, a
-// range such as "~1.13" or ">=1.13 <1.15", of which the newest is selected, or empty for the newest
-// of all. Pre-releases are selected only if nothing else matches, as in clusterctl.
+// Pick selects a version from a list that is sorted newest first. requested is an exact version, a range such as
+// "~1.13" or ">=1.13 <1.15", or empty; Pick returns the newest match. Like clusterctl, it selects a pre-release only if
+// nothing else matches.
 //
-// A pinned version that still matches is kept, so that a range does not cause upgrades by itself.
-// It may be empty.
+// A pinned version that still matches is kept, so that a range does not cause upgrades by itself. It may be empty.
 func Pick(versions []Version, requested, pinned string) (Version, error) {
 	matches, err := ranges.Parse(requested)
 	if err != nil {

@@ -248,7 +248,7 @@ const gitHubJSON = "application/vnd.github+json"
 // isAPI reports whether an address is on the server of the API.
 func (g *gitHub) isAPI(address *url.URL) bool { return transport.Origin(address) == g.origins[0] }
 
-// request sends a request to the API. The error is of the kind BadToken if it refuses the token.
+// request sends a request to the API. The error is of the kind InvalidToken if the server refuses the token.
 func (g *gitHub) request(ctx context.Context, address, accept string, limit int64) (*transport.Response, error) {
 	res, err := g.get(ctx, address, accept, limit)
 

@@ -32,7 +32,7 @@ type images struct{ *repository }
 
 // NewImage returns the source of a provider at an image such as
 // registry.example.com/capi/cluster-api-aws-controller, optionally with a tag and a digest. The error
-// is of the kind BadAddress.
+// is of the kind Refused.
 func NewImage(address string, provider bundle.Provider, options OCIOptions) (*Source, error) {
 	r, err := newRepository(address, provider, options)
 	if err != nil {
@@ -170,8 +170,8 @@ func (i images) release(version Version, image oci.Reference, files map[string][
 	return newFiles(place, image.String(), files), nil
 }
 
-// differences describes what the metadata says of the manifests that is not true of a provider's version. What it does
-// not say is not compared.
+// differences lists the fields of the metadata that contradict the provider or the version. Empty fields contradict
+// nothing.
 func (m imageMetadata) differences(provider bundle.Provider, version *semver.Version) []string {
 	const maxQuoted = 64 // bytes of what an image contains
 

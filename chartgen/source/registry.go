@@ -20,7 +20,7 @@ type Verifier interface {
 	Verify(ctx context.Context, ref oci.Reference, version string) error
 }
 
-// Access is what a registry is read with.
+// Access configures requests to a registry.
 type Access struct {
 	Client *oci.Client
 	// Verifier must accept everything before it is used; nil accepts everything.

@@ -1,6 +1,6 @@
-// Package source finds the versions of a provider and reads what is published of one, wherever that is: on GitHub,
-// GitLab or another web server, in an OCI registry, in ConfigMaps or in a folder. Each of these is a Place, and all
-// else is the same for all of them: which version is chosen, which of its files is what, and how much is read.
+// Package source finds the versions of a provider and reads the files of a version: on GitHub, GitLab or another web
+// server, in an OCI registry, in ConfigMaps or in a folder. Each of these is a Place. The choice of a version, the
+// roles of its files and the limits on their size are the same for all places.
 package source
 
 import (
@@ -59,7 +59,7 @@ func (o Origin) String() string {
 	return strings.TrimSpace(text + " " + o.Trust)
 }
 
-// Files are what is published of a version.
+// Files are the published files of a version.
 type Files struct {
 	// Place is where exactly they are, for messages.
 	Place string
@@ -79,7 +79,7 @@ type Files struct {
 	read func(ctx context.Context, name string, limit int64) ([]byte, error)
 }
 
-// newFiles returns files that have been read.
+// newFiles returns Files held in memory.
 func newFiles(place, source string, files map[string][]byte) *Files {
 	return &Files{
 		Place:    place,
@@ -131,7 +131,7 @@ type Source struct {
 	exact func(name string) Version
 }
 
-// Release is what a source has of a version: either files or a chart.
+// Release is the content of a version in a source: either files or a chart.
 type Release struct {
 	*bundle.Bundle
 	// Chart is the provider's chart, for which nothing is generated.
@@ -166,7 +166,7 @@ const (
 	maxTemplatesSize = 16 << 20
 )
 
-// Fetch reads what is published of a version. If files are missing, it returns those that exist with the error.
+// Fetch reads the published files of a version. If some are missing, it returns the others together with the error.
 func (s *Source) Fetch(ctx context.Context, version Version) (*Release, error) {
 	done, err := s.admit()
 	if err != nil {
@@ -299,8 +299,9 @@ func componentsNames(provider bundle.Provider) []string {
 	return slices.Compact(names) // the first two are the same for most types
 }
 
-// Components returns which of the files of a version has the provider's components; empty if none has. There may be
-// those of several providers, as in a release of Cluster API. The error says which files could be meant.
+// Components returns the name of the file with the provider's components; empty if there is none. A version may have
+// components of several providers, as releases of Cluster API do. If the choice is ambiguous, the error lists the
+// candidates.
 func Components(provider bundle.Provider, names []string) (string, error) {
 	for _, name := range componentsNames(provider) {
 		if slices.Contains(names, name) {

@@ -71,7 +71,7 @@ type site interface {
 //     requested version.
 //   - anything else: a folder with one folder a version.
 //
-// The error is of the kind BadAddress.
+// The error is of the kind Refused.
 func NewWebsite(address string, provider bundle.Provider, options OptionsFunc) (*Source, error) {
 	u, err := parseURL(address)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package store keeps the charts of providers, so that a chart is built only once, and what is installed needs no
-// source any more.
+// Package store keeps the charts of providers, so that a chart is built only once, and an installed provider no longer
+// needs its source.
 package store
 
 import (
@@ -55,8 +55,8 @@ type Store struct {
 	Namespace string
 }
 
-// At returns the store that a reference to a chart names, see Reference.
-func At(c client.Client, reference string) *Store {
+// Open returns the store that a reference to a chart names, see Reference.
+func Open(c client.Client, reference string) *Store {
 	namespace, _, _ := strings.Cut(strings.TrimPrefix(reference, scheme), "/")
 
 	return &Store{Client: c, Namespace: namespace}
@@ -173,8 +173,8 @@ func (s *Store) Get(ctx context.Context, digest string) (*Stored, error) {
 	return &Stored{Chart: c, Digest: digest, Size: len(archive), origins: cm.Data}, nil
 }
 
-// Put stores a chart that a namespace has fetched from an origin. Storing it again changes nothing, but repairs a
-// damaged one. One that exists, as far as is known, is read first.
+// Put stores a chart that a namespace has fetched from an origin. If the store has the chart already, Put only repairs
+// damage. Set exists if the chart probably exists, so that it is read first.
 func (s *Store) Put(ctx context.Context, stored *Stored, namespace, origin string, exists bool) error {
 	key := client.ObjectKey{Namespace: s.Namespace, Name: nameOf(stored.Digest)}
 	if err := s.put(ctx, key, stored, map[string]string{namespace: digestOf(origin)}, exists); err != nil {

@@ -109,7 +109,7 @@ func TestStore(t *testing.T) {
 
 	reference := s.Reference(stored.Digest)
 	g.Expect(reference).To(Equal("configmap://" + s.Namespace + "/" + cm[0].Name))
-	g.Expect(At(s.Client, reference)).To(Equal(s))
+	g.Expect(Open(s.Client, reference)).To(Equal(s))
 
 	put(t, s, "a", "https://example.com/x")
 	g.Expect(configMaps(t, s)).To(Equal(cm), "storing it again changes nothing")

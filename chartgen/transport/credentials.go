@@ -12,10 +12,10 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 )
 
-// Credentials returns what is sent to a server, given as host[:port]; auth.EmptyCredential for nothing.
+// Credentials returns the credentials for a server, given as host[:port]; auth.EmptyCredential for none.
 type Credentials = auth.CredentialFunc
 
-// Login returns what is sent to a server, given as host[:port].
+// Login returns the credentials for a server, given as host[:port].
 func (o Options) Login(ctx context.Context, host string) (auth.Credential, error) {
 	if o.Credentials == nil {
 		return auth.EmptyCredential, nil
@@ -95,8 +95,7 @@ func DockerConfigFile(path string) (Credentials, error) {
 	}, nil
 }
 
-// UserDockerConfig returns the credentials of the current user's docker configuration, including
-// those of credential helpers.
+// UserDockerConfig returns the credentials in the current user's docker configuration and in its credential helpers.
 func UserDockerConfig() (Credentials, error) {
 	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 	if err != nil {

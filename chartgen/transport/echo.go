@@ -47,7 +47,7 @@ func NewEcho(secrets ...string) Echo {
 	return e
 }
 
-// BasicAuth returns the secrets of a user: the password, and what is sent of it.
+// BasicAuth returns the secrets of a user: the password, and the text that basic authentication encodes.
 func BasicAuth(username, password string) []string {
 	if password == "" {
 		return nil

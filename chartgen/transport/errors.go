@@ -87,7 +87,8 @@ func invalidSecret(problem string) error {
 	return &Error{Place: "the source's Secret", Kind: Refused, Problem: problem}
 }
 
-// Wrap returns the error of a request to a server, given as host[:port], as an *Error. Cancellation stays what it is.
+// Wrap returns the error of a request to a server, given as host[:port], as an *Error. It returns cancellation
+// unchanged.
 func Wrap(place, server string, err error) error {
 	var known *Error
 

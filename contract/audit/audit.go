@@ -16,7 +16,7 @@ import (
 	"github.com/capstan-project/capstan/contract"
 )
 
-// Snapshot is what a management cluster contains.
+// Snapshot is the content of a management cluster.
 type Snapshot struct {
 	// Time is when the snapshot was taken.
 	Time time.Time
@@ -36,7 +36,7 @@ type Snapshot struct {
 	Unread []Unread
 }
 
-// Unread is what is missing in a snapshot.
+// Unread is a part of the cluster that is missing in a snapshot.
 type Unread struct {
 	// Name is the name of a CRD, SecretsName, WebhooksName or ProvidersName.
 	Name string
@@ -53,7 +53,7 @@ const (
 	ProvidersName = "providers"
 )
 
-// Options are what to check.
+// Options select the checks.
 type Options struct {
 	// Providers are the labels of the providers to check, such as "infrastructure-aws". Nil means all.
 	Providers []string

@@ -63,9 +63,8 @@ func coreContract(crds []*apiextensionsv1.CustomResourceDefinition) string {
 	return v1beta2
 }
 
-// ReadVersion returns the version in which core, which has a contract itself, reads the objects of a CRD:
-// the newest one that implements the contract. If that is not served, it returns a version that is, and an empty
-// text if none is.
+// ReadVersion returns the version in which core reads the objects of a CRD: the newest version that implements core's
+// contract. If that is not served, it returns another served version; empty if there is none.
 func ReadVersion(crd *apiextensionsv1.CustomResourceDefinition, core string) string {
 	_, name := contract.Implementation(crd.Labels, core)
 	if v := versions.Find(crd, name); v != nil && v.Served {

@@ -54,9 +54,9 @@ type reader struct {
 	snapshot *Snapshot
 }
 
-// Read reads a snapshot. types are those of the objects that providers manage besides those of their own CRDs, by the
-// providers' labels. It is an error if the CRDs cannot be read; anything else that cannot be read is reported in the
-// snapshot.
+// Read reads a snapshot. types are the types of objects that providers manage in addition to those of their own CRDs,
+// by the provider's label. Read fails if the CRDs cannot be read; the snapshot reports anything else that cannot be
+// read.
 func Read(
 	ctx context.Context, config *rest.Config, types map[string][]v1alpha2.ManagedType, limits Limits,
 ) (*Snapshot, error) {

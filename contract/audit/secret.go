@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Secret is what the rules need to know of a Secret. It contains nothing secret.
+// Secret is the part of a Secret that the rules need. It contains nothing secret.
 type Secret struct {
 	Namespace, Name string
 	Labels          map[string]string
@@ -30,7 +30,7 @@ type Secret struct {
 // secretKey is the key of all data that the contracts define.
 const secretKey = "value"
 
-// NewSecret returns what the rules need to know of a Secret.
+// NewSecret returns the part of a Secret that the rules need.
 func NewSecret(s *corev1.Secret) Secret {
 	secret := Secret{
 		Namespace: s.Namespace,

@@ -1,6 +1,6 @@
-// Package lint checks what a provider publishes against the rules of the Cluster API contracts that
-// can be checked on files: that of clusterctl, and those of the kinds of providers, v1beta1 and v1beta2.
-// It needs no cluster, runs nothing, and changes nothing.
+// Package lint checks the published files of a provider against the contracts of Cluster API: the contract of
+// clusterctl, and v1beta1 and v1beta2 for the kinds of providers. It needs no cluster, runs nothing, and changes
+// nothing.
 package lint
 
 import (

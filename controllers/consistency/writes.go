@@ -13,7 +13,7 @@ type Writes[K comparable] struct {
 	versions map[K]string
 }
 
-// Note notes the version of what was written; empty if it is not known.
+// Note records the version of a resource that was written; empty if the version is not known.
 func (w *Writes[K]) Note(key K, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -274,7 +274,7 @@ type DefinedKind struct {
 	Namespaced bool
 }
 
-// DefinedKinds returns the kinds that the CRDs of a chart define, as far as these can be parsed.
+// DefinedKinds returns the kinds that the CRDs of a chart define. It skips CRDs that cannot be parsed.
 func DefinedKinds(files []chart.File) map[schema.GroupKind]DefinedKind {
 	kinds := map[schema.GroupKind]DefinedKind{}
 

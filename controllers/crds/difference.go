@@ -13,7 +13,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/objectdiff"
 )
 
-// Difference is what a plan would change about a CRD that exists. It contains no values.
+// Difference is the change that a plan makes to an existing CRD. It contains no values.
 type Difference struct {
 	// Name of the CRD.
 	Name string
@@ -21,8 +21,8 @@ type Difference struct {
 	Fields []string
 }
 
-// Differences returns what a plan would change about CRDs that exist. The applier that has made the plan must read
-// complete CRDs.
+// Differences returns the changes that a plan makes to existing CRDs. The applier that made the plan must read complete
+// CRDs.
 func (a *Applier) Differences(p *Plan) ([]Difference, error) {
 	var differences []Difference
 

@@ -84,9 +84,8 @@ func (a *Applier) MigrateBeforeApply(ctx context.Context, p *Plan) (*Progress, e
 	return nil, nil
 }
 
-// PendingMigrations returns the provider's CRDs whose objects may be stored in other versions than
-// the storage version, and those of them that the provider's own manager has already tried to
-// migrate.
+// PendingMigrations returns the provider's CRDs whose objects may be stored in another version than the storage
+// version, and the subset that the provider's own manager has already tried to migrate.
 func (p *Plan) PendingMigrations() (pending, tried []string) {
 	for _, c := range p.managed {
 		if len(oldStoredVersions(c.live)) == 0 {

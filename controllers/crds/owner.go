@@ -190,9 +190,9 @@ func IsApplied(definition metav1.Object) bool {
 	return definition.GetAnnotations()[digestAnnotation] != ""
 }
 
-// Own returns which CRDs with the label of a provider are a part of it. If Capstan has applied some, those that it has
-// not applied are the managers' own, which create CRDs with the label at run time, unless the provider's spec.crds,
-// which may be nil, leaves them to others.
+// Own filters CRDs with the label of a provider: it returns those that are part of the provider. Managers may create
+// CRDs with the label at run time. So if Capstan has applied some of the CRDs, the others belong to the managers,
+// except for those that spec leaves to users. spec may be nil.
 func Own[D metav1.Object](labelled []D, spec *v1alpha2.CRDsSpec) []D {
 	if !slices.ContainsFunc(labelled, func(d D) bool { return IsApplied(d) }) {
 		return labelled
@@ -232,8 +232,8 @@ func (a *Applier) Unmark(ctx context.Context, label string, resource types.UID) 
 	})
 }
 
-// OwnKinds returns the resources that a provider's CRDs define: those that are labelled with it in the
-// cluster, and those of its current chart. It makes no request.
+// OwnKinds returns the resources that a provider's CRDs define: the CRDs with its label in the cluster, and the CRDs of
+// its current chart. It makes no request.
 func (a *Applier) OwnKinds(ctx context.Context, label string) ([]schema.GroupResource, error) {
 	labelled, err := a.labelled(ctx, label)
 	if err != nil {

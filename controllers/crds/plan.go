@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// Request is what a provider wants of its CRDs.
+// Request describes the CRDs that a provider needs.
 type Request struct {
 	// Label of the provider, e.g. "infrastructure-aws".
 	Label string
@@ -87,7 +87,7 @@ func (p *Plan) Version() string { return p.request.Version }
 // HasChanges reports whether there is anything to apply.
 func (p *Plan) HasChanges() bool { return len(p.changes) > 0 }
 
-// Changes returns the names of the CRDs that are created and of those that are updated.
+// Changes returns the names of the CRDs to create and of the CRDs to update.
 func (p *Plan) Changes() (created, updated []string) {
 	for _, c := range p.changes {
 		if c.live == nil {

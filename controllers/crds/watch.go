@@ -52,12 +52,12 @@ func StripSchemas(object any) (any, error) {
 	return object, nil
 }
 
-// AffectedProviders returns the labels of the providers that a change of a CRD affects: the one that it belongs to, all
-// whose charts include a CRD of that name, and all that wait for its kind. before is nil for a CRD that was created,
-// and now for one that was deleted.
+// AffectedProviders returns the labels of the providers that a change of a CRD affects: its owner, all providers whose
+// charts include a CRD of that name, and all that wait for its kind. before is nil if the CRD was created, and now is
+// nil if it was deleted.
 //
-// The API server takes seconds to serve dozens of CRDs, one after the other. That affects a provider once none of its
-// others is about to be served.
+// The API server takes seconds to serve dozens of CRDs, one after the other. A provider counts as affected only when
+// none of its other CRDs is about to be served.
 func (a *Applier) AffectedProviders(
 	ctx context.Context, before, now *apiextensionsv1.CustomResourceDefinition,
 ) []string {

@@ -17,8 +17,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
-// Policy is what the operator's flags allow the sources of all resources to be. The chart repository
-// is the operator's own and not subject to it. A nil Policy allows everything.
+// Policy restricts the sources of all resources, as the operator's flags say. It does not apply to the operator's own
+// chart repository. A nil Policy allows everything.
 type Policy struct {
 	// PlainHTTP allows sources without TLS.
 	PlainHTTP bool

@@ -33,8 +33,8 @@ type Registry struct {
 // ReadFile reads a file that a flag names.
 type ReadFile func(path string) ([]byte, error)
 
-// NewRegistry returns the access to registries with credentials and the certificates of authorities, which may be nil,
-// and to the chart repository, which may be empty.
+// NewRegistry returns the access to registries and to the chart repository, which may be empty. credentials and
+// certificates of authorities may be nil.
 func NewRegistry(charts string, credentials transport.Credentials, ca []byte) (*Registry, error) {
 	r := &Registry{Credentials: credentials, CA: ca}
 

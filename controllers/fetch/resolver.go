@@ -1,6 +1,5 @@
-// Package fetch finds the source of a provider's versions: the one that its resource names, or that
-// of the provider catalog. Creating a source reads no Secret and sends no request; both happen only
-// when something is fetched.
+// Package fetch finds the source of a provider's versions: in its resource, or else in the provider catalog. Creating a
+// source reads no Secret and sends no request; fetching does both.
 package fetch
 
 import (
@@ -45,8 +44,8 @@ type Catalog func() (*catalog.Catalog, error)
 // file is configured.
 const DefaultConfigFile = "/config/clusterctl.yaml"
 
-// CatalogFile returns what reads a file: a ConfigMap that is mounted as one may change. Only the file at
-// DefaultConfigFile need not exist.
+// CatalogFile returns a Catalog that reads a file each time, because a mounted ConfigMap may change. Only the file at
+// DefaultConfigFile is optional.
 func CatalogFile(path string) Catalog {
 	return func() (*catalog.Catalog, error) {
 		configured, err := catalog.Load(path)
@@ -263,9 +262,8 @@ func (r *Resolver) ImageOverrides() (string, error) {
 	return configured.Images, nil
 }
 
-// Digest returns the digest that the resource requires of the components file; empty if it may have
-// any. For artifacts and images the required digest is that of the manifest, which their sources
-// check themselves.
+// Digest returns the digest that the resource requires of the components file; empty if it requires none. For artifacts
+// and images, the resource gives the digest of the manifest, which their sources check.
 func Digest(provider v1alpha2.Provider) string {
 	config := provider.GetSpec().FetchConfig
 	if config == nil || config.OCI != "" || config.Image != "" {

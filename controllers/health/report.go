@@ -23,8 +23,8 @@ type ObjectHealth struct {
 	Result
 }
 
-// Describe returns why the object is not healthy, in a namespace which goes without saying. Of a workload whose pods do
-// not run the cause comes first, because readers may see no more than the beginning.
+// Describe returns why the object is not healthy. It leaves out the given namespace. For a workload whose pods do not
+// run it names the cause first, because readers may see only the beginning.
 func (h ObjectHealth) Describe(namespace string) string {
 	shown := h.Object
 	if shown.Namespace == namespace {

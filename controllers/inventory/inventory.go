@@ -1,5 +1,5 @@
-// Package inventory keeps clusterctl's inventory: an object for each provider that is installed in the cluster of its
-// resource, so that clusterctl knows what is installed, in which version.
+// Package inventory keeps clusterctl's inventory, which tells clusterctl the installed providers and their versions: an
+// object for each provider that is installed in the operator's own cluster.
 package inventory
 
 import (

@@ -60,8 +60,8 @@ type Input struct {
 	Paused bool
 }
 
-// Scope reports whether the kind of an object is namespaced. For an unknown kind the error is one
-// that meta.IsNoMatchError recognizes. A client.Client is a Scope.
+// Scope reports whether the kind of an object is namespaced. For an unknown kind it returns an error that
+// meta.IsNoMatchError recognizes. A client.Client is a Scope.
 type Scope interface {
 	IsObjectNamespaced(runtime.Object) (bool, error)
 }

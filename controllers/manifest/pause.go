@@ -8,9 +8,9 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// SetPaused changes the objects of an earlier revision, which may have been rendered for a provider that
-// was paused, or for one that was not: it scales the Deployments to zero if the provider is paused now, and
-// to their usual number of replicas if it is not.
+// SetPaused adapts the objects of an earlier revision, which may have been rendered while the provider was paused or
+// while it was not. It scales the Deployments to zero if the provider is paused now, and otherwise to their usual
+// number of replicas.
 func SetPaused(objects []*unstructured.Unstructured, paused bool) {
 	if paused {
 		pause(objects)

@@ -90,7 +90,7 @@ func (w *Watches) Start(ctx context.Context) error {
 	return nil
 }
 
-// Follow watches namespaces for a user, instead of those that the same user needed before.
+// Follow watches namespaces for a user. It replaces the namespaces of an earlier call for the same user.
 func (w *Watches) Follow(user string, needed ...string) {
 	needed = slices.Compact(slices.Sorted(slices.Values(needed)))
 	needed = slices.DeleteFunc(needed, func(name string) bool {

@@ -1,6 +1,5 @@
-// Package object identifies Kubernetes objects and describes them in the text that conditions,
-// events, errors and logs share: their names, lists of them, and what the API server said about
-// them without the values it quotes.
+// Package object identifies Kubernetes objects and describes them in conditions, events, errors and logs: their names,
+// lists of them, and errors of the API server without the values that these quote.
 package object
 
 import (
@@ -28,7 +27,7 @@ func KeyOf(o keyed) Key {
 	return Key{GroupVersionKind: o.GetObjectKind().GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// IsSame reports whether two keys are those of one object, in whatever versions of its API.
+// IsSame reports whether two keys identify the same object, in any versions of its API.
 func (k Key) IsSame(other Key) bool {
 	return k.GroupKind() == other.GroupKind() && k.Namespace == other.Namespace && k.Name == other.Name
 }

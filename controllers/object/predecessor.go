@@ -9,7 +9,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// PredecessorFieldManager is cluster-api-operator's on what it applies from its cache.
+// PredecessorFieldManager is the field manager with which cluster-api-operator applies the objects in its cache.
 const PredecessorFieldManager = "capi-operator"
 
 // PredecessorOwns reports whether provider resources, and nothing else, are an object's owners. cluster-api-operator

@@ -256,15 +256,15 @@ func IsConversion(err error) bool {
 	return errors.As(err, &status) && strings.Contains(status.Status().Message, "conversion webhook for ")
 }
 
-// ConversionFix returns what to do about a conversion webhook of a CustomResourceDefinition, given its name, that does
-// not answer.
+// ConversionFix returns the advice for a conversion webhook that does not answer, given the name of the
+// CustomResourceDefinition.
 func ConversionFix(crd string) string {
 	return "repair the webhook's server, or let the API server convert without it: kubectl patch " +
 		"customresourcedefinition " + crd + ` --type=merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'`
 }
 
-// Fix returns what to do about an error of the API server, to be appended to a message: it starts
-// with a semicolon. It is empty if nothing is known to help.
+// Fix returns the advice for an error of the API server, to be appended to a message: it starts with a semicolon. It is
+// empty if there is no advice.
 func Fix(err error) string {
 	switch {
 	case IsConversion(err):

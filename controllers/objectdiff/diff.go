@@ -30,8 +30,8 @@ type Change struct {
 	Diff string `json:"diff"`
 }
 
-// Compare returns the objects that differ: first those of after, in its order, then those that only
-// before has. contextLines is the number of unchanged lines around changes.
+// Compare returns the objects that differ: first those in after, in its order, then those only in before. contextLines
+// is the number of unchanged lines around changes.
 func Compare(before, after []*unstructured.Unstructured, contextLines int) ([]Change, error) {
 	old := map[identity]*unstructured.Unstructured{}
 	for _, o := range before {

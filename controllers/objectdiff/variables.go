@@ -25,8 +25,8 @@ type Masker struct {
 	parts *strings.Replacer
 }
 
-// NewMasker returns a masker of the values that variables have in two states, by name. Where they differ, those of the
-// second state are marked as changed.
+// NewMasker returns a masker for the values of variables, by name, in two states. If a value differs between the
+// states, the masker marks the second as changed.
 func NewMasker(before, after map[string]string) *Masker {
 	m := &Masker{whole: map[string]string{}}
 

@@ -32,7 +32,7 @@ func List(
 	return offered, nil
 }
 
-// Newer returns what is newer than a version, without pre-releases.
+// Newer returns the offered versions that are newer than a version, without pre-releases.
 func Newer(offered []v1alpha2.AvailableUpgrade, than string) []v1alpha2.AvailableUpgrade {
 	installed, err := semver.NewVersion(than)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 )
 
-// Read reads the policy of a provider, and what its source offers, which is asked when the window opens. The error is a
-// *problem.Error.
+// Read reads the policy of a provider and the versions that its source offers. It asks the source when the window
+// opens. The error is a *problem.Error.
 func (t *Tracker) Read(provider v1alpha2.Provider) (Upgrading, error) {
 	policy, err := ParsePolicy(provider.GetSpec())
 	if policy == nil || err != nil {

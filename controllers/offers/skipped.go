@@ -9,8 +9,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// SkippedMinors returns the minor versions, such as "v1.26", that an upgrade from one version to another leaves out of
-// those that a provider has. They come oldest first. There are none for a downgrade.
+// SkippedMinors returns the minor versions, such as "v1.26", between two versions of a provider that an upgrade skips,
+// oldest first. A downgrade skips none.
 func SkippedMinors(from, to string, minors []*semver.Version) []string {
 	installed, err := semver.NewVersion(from)
 	if err != nil {
@@ -49,7 +49,7 @@ func minorOf(v *semver.Version) *semver.Version { return semver.New(v.Major(), v
 // maxSkipped bounds how many minor versions a message names.
 const maxSkipped = 5
 
-// SkipsMessage says which minor versions an upgrade to a version skips, and what that may mean; empty if it skips none.
+// SkipsMessage warns of the minor versions that an upgrade skips; empty if it skips none.
 func SkipsMessage(to string, skipped []string) string {
 	if len(skipped) == 0 {
 		return ""

@@ -114,8 +114,9 @@ func (t *Tracker) Look(provider v1alpha2.Provider, since time.Time) Answer {
 	return last.answer
 }
 
-// WakeForNews wakes a provider whose lookup was pending when it looked only if isNews reports true for the answer, or
-// if that has come since. A restarted operator looks up every source, and most answers are what the resources show.
+// WakeForNews limits the wake-ups of a provider whose lookup is pending: its answer wakes the provider only if isNews
+// reports true for it, or if the answer has come already. After a restart the operator looks up every source, and most
+// answers confirm what the resources show.
 func (t *Tracker) WakeForNews(
 	provider v1alpha2.Provider, isNews func(context.Context, []v1alpha2.AvailableUpgrade) bool,
 ) {

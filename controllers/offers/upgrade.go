@@ -25,7 +25,7 @@ const (
 	PreventedInterval = 10 * time.Minute
 )
 
-// Upgrading is what an automatic upgrade depends on.
+// Upgrading is the input of an automatic upgrade.
 type Upgrading struct {
 	// Allowed is set if spec.upgradePolicy allows automatic upgrades.
 	Allowed bool
@@ -63,7 +63,7 @@ type Prevented struct {
 	Until time.Time
 }
 
-// Opening is a time for which a window is open. Windows that touch or overlap are one.
+// Opening is a period in which a window is open. Windows that touch or overlap form one period.
 type Opening struct{ From, Until time.Time }
 
 // Includes reports whether a time is in the opening.

@@ -15,7 +15,7 @@ func WithoutWaiting(ctx context.Context) context.Context {
 	return context.WithValue(ctx, withoutWaiting{}, true)
 }
 
-// Impatient returns an HTTP client like another one that respects WithoutWaiting.
+// Impatient returns an HTTP client that respects WithoutWaiting and otherwise behaves like the given one.
 func Impatient(c *http.Client) *http.Client {
 	impatient := *c
 	impatient.Transport = impatience{cmp.Or(c.Transport, http.DefaultTransport)}

@@ -18,9 +18,9 @@ type stripped struct {
 	list runtime.Object
 }
 
-// ListWatcher returns the lists and watches of an informer that needs only what strip, which changes an object, leaves
-// of it. Where the API server cannot send the present objects as events of a watch, they are listed in small pages, and
-// each page is stripped before the next one is requested.
+// ListWatcher returns the lists and watches of an informer that keeps only the fields that strip, which changes an
+// object, leaves. If the API server cannot stream the initial list, the objects are listed in small pages, and each
+// page is stripped before the next request.
 func ListWatcher(from toolscache.ListerWatcher, strip toolscache.TransformFunc) toolscache.ListerWatcher {
 	all := toolscache.ToListerWatcherWithContext(from)
 

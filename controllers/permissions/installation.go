@@ -18,7 +18,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
-// Installation is what an account installs.
+// Installation is the content that an account installs.
 type Installation struct {
 	// Mapper knows the kinds of the cluster.
 	Mapper meta.RESTMapper

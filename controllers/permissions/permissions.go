@@ -1,5 +1,5 @@
-// Package permissions has the table of what an account needs to install, upgrade, correct and remove
-// a provider. The table is documented, and turned into roles.
+// Package permissions lists the permissions that an account needs to install, upgrade, correct and remove a provider,
+// as a table for the documentation and as roles.
 package permissions
 
 import (

@@ -96,7 +96,7 @@ func (c *content) Minors() []*semver.Version {
 	return minors
 }
 
-// Status returns the chart as the resource's status shows it; before is what it has shown so far.
+// Status returns the chart as the resource's status shows it. before is the chart in the present status.
 func (c *Chart) Status(before *v1alpha2.ChartStatus) *v1alpha2.ChartStatus {
 	return &v1alpha2.ChartStatus{
 		Name:      c.Chart.Metadata.Name,

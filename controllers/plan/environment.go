@@ -10,7 +10,7 @@ import (
 // Environment holds variables that providers get from the operator's environment, by name.
 type Environment map[string]string
 
-// ReadEnvironment returns those of the named variables that are set in the environment of the process.
+// ReadEnvironment returns the values of the named variables that are set in the environment of the process.
 func ReadEnvironment(names []string) Environment {
 	environment := Environment{}
 

@@ -46,9 +46,9 @@ func (c *Charts) patch(provider v1alpha2.Provider, digest string, files []chart.
 	return crds, nil
 }
 
-// InstalledCRDs returns the chart of an installed revision, as Installed does, with its CRDs as they were
-// applied for it. patched is what the revision records of their patches. The chart is nil if the resource
-// has other patches now: these are applied with the next revision.
+// InstalledCRDs returns the chart of an installed revision, as Installed does, with the CRDs that were applied for it.
+// patched is the digest of the patches in the revision's record. The chart is nil if the resource has other patches
+// now, which are applied with the next revision.
 func (c *Charts) InstalledCRDs(
 	ctx context.Context, provider v1alpha2.Provider, digest, patched string,
 ) (*chart.Chart, error) {

@@ -85,9 +85,8 @@ type Plan struct {
 	Warnings values.Warnings
 }
 
-// Plan plans the release that a resource asks for. When it fails, the plan contains what was found
-// out before: Version and Chart, each of which may be unset. The error is one of those of the
-// packages fetch, source, bundle, values and patches, or a *problem.Error.
+// Plan plans the release that a resource asks for. If it fails, the plan may still contain Version and Chart. The error
+// is a *problem.Error, or comes from the packages fetch, source, bundle, values or patches.
 func (p *Planner) Plan(ctx context.Context, request Request) (Plan, error) {
 	var plan Plan
 

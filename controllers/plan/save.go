@@ -11,7 +11,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// Save stores a chart that was fetched, and removes those that no resource uses any more. The error is a
+// Save stores a chart that was fetched, and removes the charts that no resource uses any more. The error is a
 // *problem.Error.
 func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Chart) error {
 	if !found.unsaved {
@@ -49,7 +49,7 @@ func (c *Charts) replaces(provider v1alpha2.Provider, named []string, digest str
 	return len(named) > 0 && !slices.Contains(named, digest)
 }
 
-// Collect removes the charts that no resource uses, besides one that is gone.
+// Collect forgets a resource that is gone, and removes the charts that no other resource uses.
 func (c *Charts) Collect(ctx context.Context, gone v1alpha2.Provider) {
 	c.storing.Lock()
 	defer c.storing.Unlock()

@@ -43,9 +43,8 @@ func (c *Checker) needed(ctx context.Context, provider v1alpha2.Provider) (v1alp
 		"waiting for the CoreProvider %s, which exists in no namespace; create it", v1alpha2.CoreProviderName)
 }
 
-// Core returns the CoreProvider of the provider's cluster, nil if there is none: the one that has
-// installed core. Before that it is the oldest, and one that is being deleted only if there is no
-// other. It must not be changed.
+// Core returns the CoreProvider of the provider's cluster: the one that has installed core, or else the oldest,
+// preferably one that is not being deleted. It is nil if there is none, and must not be changed.
 func (c *Checker) Core(ctx context.Context, provider v1alpha2.Provider) (v1alpha2.Provider, error) {
 	list := &v1alpha2.CoreProviderList{}
 	if err := c.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {

@@ -25,8 +25,8 @@ func (*Checker) Served(provider v1alpha2.Provider, contract string, served []str
 			"choose a version with another contract", contract, strings.Join(served, " and "))
 }
 
-// CoreServed checks whether core may change to a version that serves Clusters in other versions than the ones before:
-// no installed provider must need one that goes, nor return to a version that does.
+// CoreServed checks a change of core that changes the served versions of Clusters. It fails if an installed provider
+// needs a version that is removed, or could be rolled back to a version that needs it.
 func (c *Checker) CoreServed(ctx context.Context, core v1alpha2.Provider, before, after []string) error {
 	gone := slices.DeleteFunc(SupportedContracts(contractOf(core)), func(contract string) bool {
 		return !slices.Contains(before, contract) || slices.Contains(after, contract)

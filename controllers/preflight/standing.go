@@ -101,7 +101,7 @@ func newestVersion(p v1alpha2.Provider) string {
 
 // wantedVersion returns the version that a resource asks for; empty if it has to be chosen from several.
 func wantedVersion(p v1alpha2.Provider) string {
-	return ranges.Only(p.GetSpec().Version, p.GetStatus().DesiredVersion)
+	return ranges.Exact(p.GetSpec().Version, p.GetStatus().DesiredVersion)
 }
 
 func newestOf(status *v1alpha2.ProviderStatus) v1alpha2.ReleaseRevision {

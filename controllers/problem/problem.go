@@ -60,15 +60,15 @@ func Await(reason, format string, args ...any) *Error {
 	}
 }
 
-// Fail returns the problem of what cannot be installed until a user changes something.
+// Fail returns a problem that lasts until a user changes something.
 func Fail(reason, format string, args ...any) *Error {
 	return &Error{
 		Condition: v1alpha2.ProviderInstalledCondition, Reason: reason, Message: fmt.Sprintf(format, args...),
 	}
 }
 
-// Of returns the problem that an error is, or wraps; nil if there is none. Of several it is the one that is the cause
-// of the others.
+// Of returns the problem that an error is, or wraps; nil if there is none. If there are several, it returns the
+// innermost, which causes the others.
 func Of(err error) *Error {
 	var found, next *Error
 

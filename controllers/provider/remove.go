@@ -178,7 +178,7 @@ func (r *run) removedByOthers(ctx context.Context) error {
 		return err
 	}
 
-	return endWith(because(takeover.Hold(r.provider)).of(
+	return endWith(because(takeover.Stuck(r.provider)).of(
 		Result{Outcome: Stalled, Reason: v1alpha2.DeletionBlockedReason}))
 }
 

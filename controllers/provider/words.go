@@ -55,7 +55,7 @@ func lastKnown(status v1alpha2.ProviderStatus) string {
 // askedVersion returns the version that the resource asks for, which is a range until one is chosen from it.
 func (r *run) askedVersion() string {
 	asked := r.provider.GetSpec().Version
-	return cmp.Or(ranges.Only(asked, r.provider.GetStatus().DesiredVersion), asked)
+	return cmp.Or(ranges.Exact(asked, r.provider.GetStatus().DesiredVersion), asked)
 }
 
 // wantedVersion returns the version that a change is to, or else the one that the resource asks for.

@@ -172,7 +172,7 @@ func renderWith(c *chart.Chart, value string) error {
 		return spec.renderError(err)
 	}
 
-	content, _, err := helm.Sort(c.Metadata.Name, rendered)
+	content, _, err := helm.Manifest(c.Metadata.Name, rendered)
 	if err != nil {
 		return spec.renderError(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
-// DeleteCRDs deletes the provider's CRDs, those of older versions included, if no object is lost. It runs after the
-// release is uninstalled, when the provider's manager cannot create objects any more.
+// DeleteCRDs deletes the provider's CRDs, including those of older versions, unless objects would be lost. Call it
+// after the release is uninstalled, when the provider's manager can no longer create objects.
 func (r *Removal) DeleteCRDs(ctx context.Context) error {
 	label := v1alpha2.Label(r.Provider)
 
@@ -80,8 +80,8 @@ func (r *Removal) deletableCRDs(ctx context.Context) ([]apiextensionsv1.CustomRe
 	}), nil
 }
 
-// DeletesCRD reports whether the operator deletes a CRD with the label of a provider: one that it has applied, if the
-// spec allows that.
+// DeletesCRD reports whether the operator deletes a CRD with the label of a provider: Capstan has applied it, and the
+// spec allows the deletion.
 func DeletesCRD(p v1alpha2.Provider, definition metav1.Object) bool {
 	spec, name := p.GetSpec().CRDs, definition.GetName()
 	if !crds.IsApplied(definition) {

@@ -92,8 +92,8 @@ type Removal struct {
 	terminating bool
 }
 
-// Explain adds the way out to the error of an account that lacks permissions or that a policy refuses, and to that of
-// objects which do not go away.
+// Explain adds advice to the error of a removal: for an account that lacks permissions, a policy that refuses a
+// request, and objects that do not go away.
 func (r *Removal) Explain(err error) error {
 	if remaining := new(cluster.RemainingError); errors.As(err, &remaining) {
 		return awaiting(

@@ -1,5 +1,5 @@
-// Package seats bounds how many of the operator's workers wait for servers that resources name: sources, and the API
-// servers of kubeconfigs. A worker that waits for one that says nothing serves no other resource meanwhile.
+// Package seats limits how many of the operator's workers wait for servers that resources name: sources, and the API
+// servers of kubeconfigs. A worker serves no other resource while it waits for a silent server.
 package seats
 
 import (

@@ -1,5 +1,5 @@
-// Package takeover knows what clusterctl, Helm and cluster-api-operator have installed and Capstan takes over, or
-// leaves alone: providers in another namespace, the version of what is adopted, and the resources of
+// Package takeover finds the installations of clusterctl, Helm and cluster-api-operator that Capstan takes over or
+// leaves alone: providers in other namespaces, the version of an adopted provider, and the resources of
 // cluster-api-operator.
 package takeover
 

@@ -23,8 +23,8 @@ import (
 // The predecessor is cluster-api-operator, whose resources Capstan takes over. Two operators must not manage the same
 // resource.
 
-// PredecessorFinalizer is cluster-api-operator's on every resource that it manages. It also finalizes those that
-// another operator manages, as soon as it runs.
+// PredecessorFinalizer is the finalizer that cluster-api-operator adds to every resource, including those that another
+// operator manages.
 const PredecessorFinalizer = "provider.cluster.x-k8s.io"
 
 // PredecessorSelector is the label selector of cluster-api-operator's own objects, such as its Deployment, pods and
@@ -59,9 +59,9 @@ func ReleaseFinalizer(resource client.Object) bool {
 	return controllerutil.RemoveFinalizer(resource, PredecessorFinalizer)
 }
 
-// Hold describes a resource that was deleted before Capstan has taken it over, and that the finalizer of
-// cluster-api-operator holds although that has stopped.
-func Hold(provider v1alpha2.Provider) string {
+// Stuck describes a resource that was deleted before Capstan took it over: the finalizer of cluster-api-operator, which
+// no longer runs, blocks the deletion.
+func Stuck(provider v1alpha2.Provider) string {
 	return fmt.Sprintf("cluster-api-operator has installed the provider and holds this resource with the finalizer %s, "+
 		"but does not run; start it again to remove the provider, or remove the finalizer, and then the cluster-wide "+
 		"objects that remain, with the label %s=%s",
@@ -80,8 +80,8 @@ func Running(pod types.NamespacedName, until time.Time) error {
 	return found
 }
 
-// CheckStopped returns a *problem.Error if cluster-api-operator runs and manages a resource. Pods that must not be read
-// do not count, nor do those that the resource says are something else: their labels prove nothing.
+// CheckStopped returns a *problem.Error if cluster-api-operator runs and manages a resource. It ignores pods that it
+// cannot read, and pods that the resource names as something else, because labels prove nothing.
 func CheckStopped(ctx context.Context, reader client.Reader, resource v1alpha2.Provider) error {
 	list := func(ctx context.Context, options metav1.ListOptions) (*corev1.PodList, error) {
 		page := &corev1.PodList{}

@@ -20,7 +20,7 @@ var builtinTypes = map[string][]v1alpha2.ManagedType{
 	"infrastructure-azure": {{Group: "*.azure.com"}},
 }
 
-// ManagedTypes returns the types of objects that a provider manages besides those of its own CRDs.
+// ManagedTypes returns the types of objects that a provider manages in addition to those of its own CRDs.
 func ManagedTypes(p v1alpha2.Provider) []v1alpha2.ManagedType {
 	if given := p.GetSpec().AdditionalManagedTypes; given != nil {
 		return given
@@ -29,8 +29,8 @@ func ManagedTypes(p v1alpha2.Provider) []v1alpha2.ManagedType {
 	return builtinTypes[v1alpha2.Label(p)]
 }
 
-// TypesByLabel returns the types of objects that providers manage besides those of their own CRDs, by the labels of
-// the providers: what the resources say, and for all others the built-in ones.
+// TypesByLabel returns the types of objects that providers manage in addition to those of their own CRDs, by label: the
+// types in the resources, or else the built-in ones.
 func TypesByLabel(resources []v1alpha2.Provider) map[string][]v1alpha2.ManagedType {
 	all := maps.Clone(builtinTypes)
 
@@ -45,8 +45,8 @@ func TypesByLabel(resources []v1alpha2.Provider) map[string][]v1alpha2.ManagedTy
 	return all
 }
 
-// ManagedCRDs returns the names of the CRDs in a cluster that define the types which a provider manages besides those
-// of its own CRDs, and the types that no CRD defines.
+// ManagedCRDs returns the names of the cluster's CRDs for the types that a provider manages in addition to those of its
+// own CRDs, and the types without a CRD.
 func ManagedCRDs(
 	ctx context.Context, reader client.Reader, p v1alpha2.Provider,
 ) (names []string, undefined []v1alpha2.ManagedType, err error) {
@@ -79,8 +79,8 @@ func ManagedCRDs(
 	return slices.Compact(names), undefined, nil
 }
 
-// Manages reports whether a CRD defines one of the types that the provider of a label manages. It may bear that label,
-// but neither belong to another provider nor be applied for this one.
+// Manages reports whether a CRD defines one of the types that the provider of a label manages. The CRD may have that
+// label, but must neither belong to another provider nor be applied for this one.
 func Manages(types []v1alpha2.ManagedType, label string, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	owner, labelled := crd.Labels[v1alpha2.ClusterctlProviderLabel]
 	if labelled && owner != label || crds.IsApplied(crd) {

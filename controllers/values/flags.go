@@ -20,7 +20,7 @@ type flag struct {
 	common bool
 }
 
-// Flag is one that a manager gets although it is not published with it.
+// Flag is a flag that a manager gets even if the components do not set it.
 type Flag struct {
 	// Name without dashes.
 	Name string

@@ -45,7 +45,7 @@ func Missing(required []string, variables map[string]string) []string {
 	})
 }
 
-// Input is what the values of a chart are computed from.
+// Input is the input from which the values of a chart are computed.
 type Input struct {
 	Spec *v1alpha2.ProviderSpec
 	// Variables are the provider's variables, credentials among them. As in clusterctl, the variable

@@ -1,5 +1,5 @@
-// Package webhooks tells which CA the API server calls webhooks with, and whether cert-manager has injected that of
-// their Certificate.
+// Package webhooks finds the CA with which the API server calls webhooks, and checks whether it is the one of their
+// Certificate that cert-manager injects.
 package webhooks
 
 import (
@@ -66,9 +66,9 @@ func (c CAs) Include(others CAs) bool {
 // Injected is an object with webhooks whose CA cert-manager injects.
 type Injected struct {
 	Object object.Key
-	// Certificate is the one whose CA is injected.
+	// Certificate is the Certificate whose CA is injected.
 	Certificate types.NamespacedName
-	// CAs are those that all webhooks of the object have; none if one has none.
+	// CAs are the certificates that all webhooks of the object trust; none if one webhook has none.
 	CAs CAs
 	// Time is when a CA was written last; zero if that is not known.
 	Time time.Time

@@ -345,7 +345,7 @@ func (s *site) plantChart() {
 
 	p := s.home.resource()
 	s.Expect(s.admin.Get(s.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
-	stored, err := store.At(s.admin, p.Status.Chart.Reference).Get(s.ctx, p.Status.Chart.Digest)
+	stored, err := store.Open(s.admin, p.Status.Chart.Reference).Get(s.ctx, p.Status.Chart.Digest)
 	s.Expect(err).NotTo(HaveOccurred())
 
 	files := slices.DeleteFunc(slices.Clone(stored.Chart.Files), func(f chart.File) bool {

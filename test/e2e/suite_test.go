@@ -128,10 +128,9 @@ var (
 )
 
 // sharedWorld returns a control plane with core and an operator with these flags, which containers of a process share.
-// It is for those that leave core and what belongs to the cluster as it is, expect nothing of the whole cluster, and
-// have providers with names of their own; they may restart the operator. At the end of a container, its resources and
-// CRDs go: the operator has nothing to do any longer with what they have installed, and the API server publishes all
-// schemas of a group again for each new CRD.
+// Use it in containers that do not change core or cluster-wide objects, assert nothing about the whole cluster, and
+// whose providers have unique names; they may restart the operator. At the end of a container, its resources and CRDs
+// are deleted, so that later containers neither reconcile them nor wait for the API server to publish their schemas.
 func sharedWorld(ctx context.Context, flags ...string) *world {
 	GinkgoHelper()
 

@@ -22,8 +22,8 @@ type Drop struct {
 	Ignore func(*unstructured.Unstructured) bool
 }
 
-// RunDropped returns the finding about the objects of a CRD that is dropped; none without objects. Errors are those of
-// Run.
+// RunDropped returns a finding about the objects of a CRD that is dropped; none if there are no objects. It returns the
+// same errors as Run.
 func RunDropped(ctx context.Context, drop Drop, objects Objects) ([]Finding, error) {
 	from := versions.Preferred(drop.Live)
 	if from == nil || apihelpers.IsCRDConditionFalse(drop.Live, apiextensionsv1.Established) {

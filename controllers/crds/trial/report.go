@@ -13,7 +13,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// Report is what changes of CRDs would break.
+// Report lists what changes of CRDs would break.
 type Report struct {
 	// Findings are sorted by the number of affected objects.
 	Findings []Finding
@@ -36,7 +36,7 @@ type Finding struct {
 	Dropped bool
 }
 
-// Problem is what a change of a CRD breaks about objects.
+// Problem is a way in which a change of a CRD breaks objects.
 type Problem struct {
 	// Version of the CRD in which the objects were read, or which is removed.
 	Version string
@@ -138,8 +138,8 @@ func (r *Report) Allowance(version string) string {
 	return strings.Join(entries, ",")
 }
 
-// Message returns a short text for a condition: the first few findings that are not allowed, or those that are if
-// there are no others, and the number of the rest. Those about dropped CRDs are one.
+// Message returns a short text for a condition: the first few findings that are not allowed, or else the first few
+// allowed ones, and the number of the rest. It counts all findings about dropped CRDs as one.
 func (r *Report) Message() string {
 	const shown = 3
 

@@ -83,8 +83,8 @@ func Resource(crd *apiextensionsv1.CustomResourceDefinition, version string) sch
 	}
 }
 
-// ConversionProblem returns the problem of the webhook that converts the objects of a CRD, and what to do about it, if
-// that is why they could not be read. It is empty otherwise.
+// ConversionProblem explains why objects of a CRD could not be read, if its conversion webhook is the cause, and says
+// what to do about it. It is empty otherwise.
 func ConversionProblem(crd *apiextensionsv1.CustomResourceDefinition, err error) string {
 	webhook := converter(crd)
 	if webhook == "" || !object.IsUnconverted(err) {

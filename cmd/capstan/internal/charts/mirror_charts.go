@@ -180,7 +180,7 @@ func (f *chartFlags) installedCharts(ctx context.Context) ([]*chart.Chart, error
 			return nil, fmt.Errorf("%s has no chart yet; its conditions contain the reason", v1alpha2.FullName(p))
 		}
 
-		found, err := store.At(cluster.Client, status.Chart.Reference).Get(ctx, status.Chart.Digest)
+		found, err := store.Open(cluster.Client, status.Chart.Reference).Get(ctx, status.Chart.Digest)
 		if err != nil {
 			return nil, fmt.Errorf("the chart of %s: %w", v1alpha2.FullName(p), err)
 		}

@@ -194,7 +194,7 @@ func (o *upgradeApplyOptions) checkOffered(
 
 // isWanted reports whether a provider asks for a version already.
 func isWanted(p v1alpha2.Provider, version string) bool {
-	return ranges.IsSame(ranges.Only(p.GetSpec().Version, p.GetStatus().DesiredVersion), version)
+	return ranges.IsSame(ranges.Exact(p.GetSpec().Version, p.GetStatus().DesiredVersion), version)
 }
 
 // upgrade sets the version of a provider, or has the operator apply again what the provider asks for already: a version

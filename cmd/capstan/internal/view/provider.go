@@ -103,7 +103,7 @@ func NewProvider(p v1alpha2.Provider) Provider {
 		Ready:      readiness(p),
 		Verdict:    VerdictOf(p),
 		Wanted:     spec.Version,
-		Chosen:     ranges.Only(spec.Version, stat.DesiredVersion),
+		Chosen:     ranges.Exact(spec.Version, stat.DesiredVersion),
 		Version:    ptr.Deref(stat.InstalledVersion, ""),
 		Contract:   ptr.Deref(stat.Contract, ""),
 		Chart:      withoutCredentials(stat.Chart),
