@@ -3,7 +3,6 @@ package docs_test
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -50,7 +49,7 @@ func program(t *testing.T, name string) string {
 	return filepath.Join(folder, name)
 }
 
-// usage is the parsed help of a command.
+// usage is what docs/reference/cli.md says of a command.
 type usage struct {
 	help     string
 	commands []string
@@ -58,45 +57,43 @@ type usage struct {
 }
 
 var (
-	flagInHelp    = regexp.MustCompile(`(?m)^ +(?:(-\w), )?(--[a-z0-9-]+)`)
-	commandInHelp = regexp.MustCompile(`(?m)^  ([a-z]+) `)
+	flagInHelp = regexp.MustCompile(`(?m)^ +(?:(-\w), )?(--[a-z0-9-]+)`)
+	commonFlag = regexp.MustCompile("`(--[a-z-]+)`")
 )
 
-func help(ctx context.Context, t *testing.T, program string, command ...string) usage {
+// usages returns the usage of all commands, by name. Those with subcommands have no help.
+func usages(t *testing.T) map[string]usage {
 	t.Helper()
 
-	out, err := exec.CommandContext(ctx, program, append(command, "--help")...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %s --help: %s", program, strings.Join(command, " "), err)
+	commands := strings.Split(pages(t)["docs/reference/cli.md"], "\n## capstan ")
+	short := map[string]string{}
+
+	for _, match := range flagInHelp.FindAllStringSubmatch(commands[0], -1) {
+		short[match[2]] = match[1]
 	}
 
-	u := usage{help: string(out)}
-	if _, group, found := strings.Cut(u.help, " COMMAND\n"); found {
-		group, _, _ = strings.Cut(group, "\nFlags:\n")
-		for _, match := range commandInHelp.FindAllStringSubmatch(group, -1) {
-			u.commands = append(u.commands, match[1])
+	all := map[string]usage{}
+
+	for _, command := range commands[1:] {
+		name, rest, _ := strings.Cut(command, "\n\n```text\n")
+		help, common, _ := strings.Cut(rest, "```\n")
+		u := usage{help: help, flags: []string{"--help", "--kubeconfig", "--context"}}
+
+		for _, match := range flagInHelp.FindAllStringSubmatch(help, -1) {
+			u.flags = append(u.flags, match[1:]...)
 		}
-	}
 
-	for _, match := range flagInHelp.FindAllStringSubmatch(u.help, -1) {
-		u.flags = append(u.flags, match[2])
-		if match[1] != "" {
-			u.flags = append(u.flags, match[1])
+		for _, match := range commonFlag.FindAllStringSubmatch(common, -1) {
+			u.flags = append(u.flags, match[1], short[match[1]])
 		}
-	}
 
-	return u
-}
+		all[name] = u
 
-// walk returns the usage of a command and all its subcommands, by name.
-func walk(ctx context.Context, t *testing.T, program string, command ...string) map[string]usage {
-	t.Helper()
-	own := help(ctx, t, program, command...)
-
-	all := map[string]usage{strings.Join(command, " "): own}
-	for _, name := range own.commands {
-		for path, u := range walk(ctx, t, program, append(command[:len(command):len(command)], name)...) {
-			all[path] = u
+		for words := strings.Fields(name); len(words) > 0; words = words[:len(words)-1] {
+			parent := strings.Join(words[:len(words)-1], " ")
+			group := all[parent]
+			group.commands = append(group.commands, words[len(words)-1])
+			all[parent] = group
 		}
 	}
 
@@ -113,9 +110,13 @@ var leadingFlag = regexp.MustCompile(`^--[a-z][a-z0-9-]*`)
 
 // TestCommands checks that all capstan commands and all flags on the pages exist.
 func TestCommands(t *testing.T) {
-	known := walk(t.Context(), t, program(t, "capstan"))
+	known := usages(t)
+	operator := otherFlags
 
-	operator := slices.Concat(otherFlags, help(t.Context(), t, program(t, "operator")).flags)
+	for _, match := range flagInHelp.FindAllStringSubmatch(pages(t)["docs/reference/operator.md"], -1) {
+		operator = append(operator, match[2])
+	}
+
 	count := 0
 
 	for page, content := range pages(t) {

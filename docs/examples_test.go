@@ -35,14 +35,15 @@ func TestExamples(t *testing.T) {
 	w.run(t, "kubectl apply --server-side -f resources.yaml")
 	w.run(t, "kubectl wait capstan --all --all-namespaces --for=condition=Ready --timeout=5m")
 
+	commands := usages(t)
+
 	for _, command := range []string{
 		"status", "version", "history", "diff", "permissions", "audit",
 		"upgrade plan", "upgrade apply", "rollback", "suspend", "resume", "pause", "unpause", "adopt", "delete",
 	} {
-		example := firstExample(t, strings.Fields(command)...)
+		example, flags := commands[command].example(), commands[command].flags
 		g.Expect(example).To(HavePrefix("capstan "+command), "help begins with an example of the command")
 
-		flags := help(t.Context(), t, program(t, "capstan"), strings.Fields(command)...).flags
 		if slices.Contains(flags, "--operator-namespace") && slices.Contains(flags, "--config") {
 			example = strings.Replace(example, command, command+" --config "+w.config, 1)
 		}
@@ -55,11 +56,9 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// firstExample returns the example that the help of a command begins with.
-func firstExample(t *testing.T, command ...string) string {
-	t.Helper()
-
-	_, rest, _ := strings.Cut(help(t.Context(), t, program(t, "capstan"), command...).help, "\n\n")
+// example returns the example that the help of a command begins with.
+func (u usage) example() string {
+	_, rest, _ := strings.Cut(u.help, "\n\n")
 	example, _, _ := strings.Cut(rest, "\n")
 
 	return strings.TrimSpace(example)
