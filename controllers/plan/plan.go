@@ -75,8 +75,8 @@ type Plan struct {
 	Version string
 	// Chart of that version.
 	Chart *Chart
-	// Applied is the installable chart with its CRDs as the resource patches them.
-	Applied *chart.Chart
+	// Patched is the installable chart, with the CRDs as the resource patches them.
+	Patched *chart.Chart
 	// MissingVariables have neither a value nor a default, sorted.
 	MissingVariables []string
 	// Release that the resource asks for.
@@ -158,7 +158,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		return err
 	}
 
-	plan.Applied = withCRDs(chart.Chart, crds)
+	plan.Patched = withCRDs(chart.Chart, crds)
 
 	reader, err := p.Readers.For(provider)
 	if err != nil {

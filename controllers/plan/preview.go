@@ -38,7 +38,7 @@ func (p *Planner) Preview(
 		return nil, err
 	}
 
-	changes, err := p.CRDs(ctx, applier, request.Provider, planned.Applied)
+	changes, err := p.CRDs(ctx, applier, request.Provider, planned.Patched)
 	if err != nil {
 		return &Preview{Plan: planned, Rendered: rendered}, err
 	}

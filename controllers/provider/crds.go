@@ -63,7 +63,7 @@ type crdChange struct {
 
 // prepareChange prepares the CRDs of the plan. An upgrade may also leave objects whose CRDs it drops.
 func (r *run) prepareChange(ctx context.Context) error {
-	return r.prepareCRDs(ctx, r.change.plan.Applied, r.upgrades())
+	return r.prepareCRDs(ctx, r.change.plan.Patched, r.upgrades())
 }
 
 // prepareCRDs finds out how CRDs change to those of a chart, and makes sure that this breaks no objects, nor that some
@@ -215,7 +215,7 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan) error {
 // does. That takes the API server a while, one CRD after the other. The release does not wait for it:
 // usually none of its objects is of such a kind, and its pods take longer to start.
 func (r *run) awaitCRDs(ctx context.Context) error {
-	return r.served(ctx, r.change.plan.Applied)
+	return r.served(ctx, r.change.plan.Patched)
 }
 
 // served waits for the CRDs of a chart.
@@ -243,11 +243,11 @@ func (r *run) served(ctx context.Context, c *chart.Chart) error {
 // the provider is ready. Cluster API's managers do that themselves, so they get time for it first. It
 // returns the given result, with the time to continue if there is more to do.
 func (r *run) migrateCRDs(ctx context.Context, ready Result) Result {
-	if r.change.plan.Applied == nil {
+	if r.change.plan.Patched == nil {
 		return ready // a rollback, which leaves the CRDs as they are, or a problem with inputs or patches
 	}
 
-	planned, err := r.planCRDs(ctx, r.change.plan.Applied)
+	planned, err := r.planCRDs(ctx, r.change.plan.Patched)
 	if err != nil {
 		return resultOf(err)
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/takeover"
 )
 
-// own makes the resource the operator's: cluster-api-operator stops before its resource is taken over, and a finalizer
-// comes before an installation.
+// own adds the finalizer before an installation, or, once cluster-api-operator has stopped, takes the resource over
+// from it.
 func (r *run) own(ctx context.Context) error {
 	switch {
 	case takeover.PredecessorManages(r.provider):
@@ -61,13 +61,13 @@ func (r *run) handOver(ctx context.Context, set func(o client.Object, finalizer 
 	r.status.changed(r.provider)
 
 	if apierrors.IsConflict(err) {
-		return endWith(Result{Outcome: Repeated, At: time.Now().Add(conflictRetry)})
+		return endWith(Result{Outcome: Deferred, At: time.Now().Add(conflictRetry)})
 	}
 
 	return takeover.Refused(err)
 }
 
-// identify stops the change of a resource that may not exist, such as a second one of a provider.
+// identify refuses a change of a resource that must not be installed, such as a second resource of the same provider.
 func (r *run) identify(ctx context.Context) error {
 	err := r.Preflight.Identity(ctx, r.provider, r.recorded(ctx))
 	if err == nil && r.provider.GetStatus().Release == nil && r.memory.alone.IsZero() {

@@ -46,7 +46,7 @@ func (r *run) checkRequirements(ctx context.Context) error {
 		return err
 	}
 
-	return r.checkServed(ctx, input.Contract, r.change.plan.Applied.CRDs)
+	return r.checkServed(ctx, input.Contract, r.change.plan.Patched.CRDs)
 }
 
 // checkServed makes sure that core serves what the contract of a version needs, or, if the version is core's, that its

@@ -59,8 +59,9 @@ func (r *run) remove(ctx context.Context, unreached error) error {
 	return r.dropFinalizer(ctx, attempt.Unconfirmed)
 }
 
-// leave lets a resource go whose cluster is gone with its kubeconfig, which may in turn have gone with its namespace:
-// otherwise a user may create it again. A cluster that only cannot be reached is awaited.
+// leave drops the finalizer if the cluster's kubeconfig is gone for good: nothing was installed, or the namespace is
+// being deleted, too. Otherwise a user may create the kubeconfig again. leave waits for a cluster that cannot be
+// reached.
 func (r *run) leave(ctx context.Context, unreached error) error {
 	recorded := release.MayHaveInstalled(r.provider) || release.HasLostStatus(r.provider)
 

@@ -360,7 +360,7 @@ func (r *run) history(status *v1alpha2.ProviderStatus) []v1alpha2.ReleaseRevisio
 // a user should read: what it did not get was not refused.
 func unlessCanceled(ctx context.Context, ended Summary) Summary {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return Summary{Result: Result{Outcome: Repeated}}
+		return Summary{Result: Result{Outcome: Deferred}}
 	}
 
 	return ended
@@ -368,7 +368,7 @@ func unlessCanceled(ctx context.Context, ended Summary) Summary {
 
 // end reports how a run ended, and returns when the resource is requeued.
 func (r *run) end(ended Summary) (ctrl.Result, error) {
-	if ended.Outcome == Repeated {
+	if ended.Outcome == Deferred {
 		r.status.discard(r.provider)
 		return ctrl.Result{RequeueAfter: max(time.Until(ended.At), time.Millisecond)}, nil
 	}

@@ -30,8 +30,8 @@ const (
 	Retrying
 	// Idle means that nothing is done, although the provider is not ready: it is suspended.
 	Idle
-	// Repeated means that the reconcile was cut short. It is repeated at Result.At, and nothing is reported.
-	Repeated
+	// Deferred means that the reconcile was cut short. It starts again at Result.At, and reports nothing.
+	Deferred
 )
 
 // Result is how a step or a reconcile ended. The zero Result continues with the next step.
