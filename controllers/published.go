@@ -90,30 +90,18 @@ type Publisher struct {
 	Namespace string
 	Version   string
 	Config    *Config
+
+	// published is what was published last.
+	published map[string]string
 }
 
 // Start publishes the configuration, and again when a file changes.
 func (p *Publisher) Start(ctx context.Context) error {
-	var last map[string]string
-
 	publish := func(ctx context.Context) (bool, error) {
-		data, err := p.data()
-		if err == nil && maps.Equal(data, last) {
-			return false, nil
-		}
-
-		if err == nil {
-			err = p.publish(ctx, data)
-		}
-
-		if err != nil {
+		if err := p.Publish(ctx); err != nil {
 			ctrl.Log.Error(err, "unable to publish the configuration; the command line will not know it",
 				"configMap", p.Namespace+"/"+PublishedName)
-
-			return false, nil
 		}
-
-		last = data
 
 		return false, nil
 	}
@@ -123,17 +111,34 @@ func (p *Publisher) Start(ctx context.Context) error {
 	return nil
 }
 
-// Publish publishes the configuration.
+// Publish publishes the configuration. It sends no request if this publisher has published the same before.
 func (p *Publisher) Publish(ctx context.Context) error {
 	data, err := p.data()
-	if err != nil {
+	if err != nil || maps.Equal(data, p.published) {
 		return err
 	}
 
-	return p.publish(ctx, data)
+	live := &corev1.ConfigMap{}
+
+	err = p.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: PublishedName}, live)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+
+	// A restart usually changes nothing.
+	if err != nil || !maps.Equal(live.Data, data) {
+		configMap := applycorev1.ConfigMap(PublishedName, p.Namespace).WithData(data)
+		if err := p.Client.Apply(ctx, configMap, client.FieldOwner(v1alpha2.FieldOwner), client.ForceOwnership); err != nil {
+			return err
+		}
+	}
+
+	p.published = data
+
+	return nil
 }
 
-// data returns what to publish.
+// data returns the content of the ConfigMap.
 func (p *Publisher) data() (map[string]string, error) {
 	flags, err := yaml.Marshal(p.Config.Values())
 	if err != nil {
@@ -148,20 +153,6 @@ func (p *Publisher) data() (map[string]string, error) {
 		publishedFlags:       string(flags),
 		publishedFiles:       string(files),
 	}, err
-}
-
-func (p *Publisher) publish(ctx context.Context, data map[string]string) error {
-	published := &corev1.ConfigMap{}
-
-	// A restart usually changes nothing.
-	err := p.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: PublishedName}, published)
-	if err == nil && maps.Equal(published.Data, data) || client.IgnoreNotFound(err) != nil {
-		return err
-	}
-
-	configMap := applycorev1.ConfigMap(PublishedName, p.Namespace).WithData(data)
-
-	return p.Client.Apply(ctx, configMap, client.FieldOwner(v1alpha2.FieldOwner), client.ForceOwnership)
 }
 
 // publicFiles returns the contents of the files that flags name, by their paths, without what may be secret: private
