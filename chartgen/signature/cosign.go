@@ -31,7 +31,7 @@ const maxEnvelopeSignatures = 16
 
 // checkPayload reports whether the signature of a payload is valid and the payload names the subject. It returns the
 // versions that the payload names.
-func (v *verifier) checkPayload(encoded string, data []byte, subject digest.Digest) ([]string, bool) {
+func (v *Verifier) checkPayload(encoded string, data []byte, subject digest.Digest) ([]string, bool) {
 	sig, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
 		return nil, false
@@ -57,7 +57,7 @@ func (v *verifier) checkPayload(encoded string, data []byte, subject digest.Dige
 
 // checkBundle reports whether the signature of a sigstore bundle is valid and its statement is a signature of the
 // subject. Attestations are bundles with other statements. It returns the versions that the statement names.
-func (v *verifier) checkBundle(data []byte, subject digest.Digest) (versions []string, valid bool) {
+func (v *Verifier) checkBundle(data []byte, subject digest.Digest) (versions []string, valid bool) {
 	var bundle struct {
 		Envelope json.RawMessage `json:"dsseEnvelope"`
 	}

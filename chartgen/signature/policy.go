@@ -21,7 +21,6 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature/options"
 
 	"github.com/capstan-project/capstan/chartgen/oci"
-	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
@@ -64,8 +63,8 @@ func (p Policy) trusted() []string {
 }
 
 // Verifier returns the verifier of the policy.
-func (p Policy) Verifier(client *oci.Client) (source.Verifier, error) {
-	v := &verifier{client: client, keysFrom: p.KeysFrom}
+func (p Policy) Verifier(client *oci.Client) (*Verifier, error) {
+	v := &Verifier{client: client, keysFrom: p.KeysFrom}
 
 	for _, name := range p.trusted() {
 		public, err := cryptoutils.UnmarshalPEMToPublicKey(p.Keys[name])
@@ -105,8 +104,8 @@ func verifiers(public crypto.PublicKey) ([]signature.Verifier, error) {
 	return []signature.Verifier{former, current}, nil
 }
 
-// verifier trusts artifacts that were signed by the program cosign with one of some keys.
-type verifier struct {
+// Verifier trusts artifacts that were signed by the program cosign with one of some keys.
+type Verifier struct {
 	client   *oci.Client
 	keysFrom string
 	// keys are the public keys, each in all ways to sign with it.
@@ -117,7 +116,7 @@ type verifier struct {
 // does not name another version.
 //
 // What cannot be read hides no other signature. Only if there is no good one does the reason count: it may go away.
-func (v *verifier) Verify(ctx context.Context, ref oci.Reference, version string) error {
+func (v *Verifier) Verify(ctx context.Context, ref oci.Reference, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 
@@ -179,7 +178,7 @@ func isDamaged(err error) bool {
 }
 
 // untrusted returns the error of an artifact without a good signature.
-func (v *verifier) untrusted(ref oci.Reference, found *findings) error {
+func (v *Verifier) untrusted(ref oci.Reference, found *findings) error {
 	unread := ""
 
 	switch {
@@ -200,7 +199,7 @@ func (v *verifier) untrusted(ref oci.Reference, found *findings) error {
 
 // candidates yields the manifests that may contain signatures of the subject: first the one under cosign's tag, then
 // those that refer to the subject.
-func (v *verifier) candidates(
+func (v *Verifier) candidates(
 	ctx context.Context, ref oci.Reference, subject ocispec.Descriptor, found *findings,
 ) iter.Seq[oci.Reference] {
 	return func(yield func(oci.Reference) bool) {
@@ -224,7 +223,7 @@ func (v *verifier) candidates(
 // layers returns the layers of a manifest that are signatures by their media type. The type of the manifest in the list
 // of referrers is no help: some registries give that of its config. Attestations are stored like signatures, and their
 // manifests name another predicate.
-func (v *verifier) layers(ctx context.Context, ref oci.Reference, found *findings) []ocispec.Descriptor {
+func (v *Verifier) layers(ctx context.Context, ref oci.Reference, found *findings) []ocispec.Descriptor {
 	artifact, err := v.client.Artifact(ctx, ref)
 
 	switch {
@@ -248,7 +247,7 @@ func (v *verifier) layers(ctx context.Context, ref oci.Reference, found *finding
 
 // check reports whether a layer is a signature of the subject by one of the keys, and returns the
 // versions that were signed with it.
-func (v *verifier) check(layer ocispec.Descriptor, data []byte, subject digest.Digest) ([]string, bool) {
+func (v *Verifier) check(layer ocispec.Descriptor, data []byte, subject digest.Digest) ([]string, bool) {
 	if layer.MediaType == typeSimpleSigning {
 		return v.checkPayload(layer.Annotations[annotationSignature], data, subject)
 	}

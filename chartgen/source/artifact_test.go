@@ -74,7 +74,7 @@ func newArtifact(t *testing.T, c *oci.Client, address string, o source.OCIOption
 
 	o.Access = func(context.Context) (source.Access, error) {
 		if o.Trust != nil {
-			return source.Access{Client: c, Verifier: refusal{}}, nil
+			return source.Access{Client: c, Verify: refuse}, nil
 		}
 
 		return source.Access{Client: c}, nil

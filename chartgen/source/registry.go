@@ -13,18 +13,12 @@ import (
 	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
-// Verifier decides whether an artifact is trusted.
-type Verifier interface {
-	// Verify returns an error of the kind Untrusted if the artifact is not trusted, or not as the version. The
-	// reference is pinned to a digest.
-	Verify(ctx context.Context, ref oci.Reference, version string) error
-}
-
 // Access configures requests to a registry.
 type Access struct {
 	Client *oci.Client
-	// Verifier must accept everything before it is used; nil accepts everything.
-	Verifier Verifier
+	// Verify returns an error of the kind transport.Unverified if a reference with a digest is not trusted, or is signed
+	// as another version than the given one, which may be empty. Nil trusts everything.
+	Verify func(ctx context.Context, ref oci.Reference, version string) error
 }
 
 // OCIOptions configure how a repository is read and what is trusted.
@@ -182,8 +176,8 @@ func (r *repository) resolve(ctx context.Context, version Version) (oci.Referenc
 		}
 	}
 
-	if r.access.Verifier != nil {
-		err = r.access.Verifier.Verify(ctx, pinned, cmp.Or(tagVersion(r.ref.Tag), version.Name))
+	if r.access.Verify != nil {
+		err = r.access.Verify(ctx, pinned, cmp.Or(tagVersion(r.ref.Tag), version.Name))
 	}
 
 	return pinned, err

@@ -12,10 +12,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
-// refusal is a Verifier that rejects everything.
-type refusal struct{}
-
-func (refusal) Verify(_ context.Context, ref oci.Reference, _ string) error {
+// refuse trusts nothing.
+func refuse(_ context.Context, ref oci.Reference, _ string) error {
 	return &transport.Error{Kind: transport.Unverified, Problem: ref.String() + " is not signed"}
 }
 

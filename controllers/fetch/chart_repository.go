@@ -39,7 +39,7 @@ func (r *Registry) sourceOptions() source.OCIOptions {
 
 			verifier, err := policy.Verifier(r.Client)
 
-			return source.Access{Client: r.Client, Verifier: verifier}, err
+			return source.Access{Client: r.Client, Verify: verifier.Verify}, err
 		},
 	}
 }

@@ -115,7 +115,7 @@ func (in *inputs) access(ctx context.Context, ref oci.Reference) (source.Access,
 		return source.Access{}, refuse("spec.fetchConfig.verify, %s: %v", policy.KeysFrom, err)
 	}
 
-	return source.Access{Client: ociClient, Verifier: verifier}, nil
+	return source.Access{Client: ociClient, Verify: verifier.Verify}, nil
 }
 
 // policy reads what spec.fetchConfig.verify, which must be set, requires.

@@ -186,5 +186,5 @@ func (r *resource) access(client *oci.Client) (source.Access, error) {
 		return source.Access{}, fmt.Errorf("spec.fetchConfig.verify, Secret %s: %w", name, err)
 	}
 
-	return source.Access{Client: client, Verifier: verifier}, nil
+	return source.Access{Client: client, Verify: verifier.Verify}, nil
 }
