@@ -170,7 +170,7 @@ func createdByManagers(all []*apiextensionsv1.CustomResourceDefinition) map[stri
 	}
 
 	for _, ofProvider := range labelled {
-		for _, crd := range crds.Own(ofProvider, nil) {
+		for _, crd := range crds.OfProvider(ofProvider, nil) {
 			created[crd.Name] = false
 		}
 	}

@@ -109,10 +109,10 @@ func (a *Applier) learnFields(d definition, object *unstructured.Unstructured) (
 	return applied, nil
 }
 
-// ownEntry returns what a live CRD's managedFields say about the fields that Capstan has applied; nil if it has applied
+// appliedEntry returns the entry of a live CRD's managedFields for the fields that Capstan has applied; nil if there is
 // none.
-func ownEntry(live *apiextensionsv1.CustomResourceDefinition) *metav1.FieldsV1 {
-	i := slices.IndexFunc(live.ManagedFields, isOwn)
+func appliedEntry(live *apiextensionsv1.CustomResourceDefinition) *metav1.FieldsV1 {
+	i := slices.IndexFunc(live.ManagedFields, isApplyByCapstan)
 	if i < 0 {
 		return nil
 	}
@@ -120,7 +120,7 @@ func ownEntry(live *apiextensionsv1.CustomResourceDefinition) *metav1.FieldsV1 {
 	return live.ManagedFields[i].FieldsV1
 }
 
-func isOwn(entry metav1.ManagedFieldsEntry) bool {
+func isApplyByCapstan(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == v1alpha2.FieldOwner && entry.Operation == metav1.ManagedFieldsOperationApply &&
 		entry.Subresource == ""
 }
@@ -129,7 +129,7 @@ func isOwn(entry metav1.ManagedFieldsEntry) bool {
 func ownedFields(live *apiextensionsv1.CustomResourceDefinition) (*fieldpath.Set, error) {
 	owned := &fieldpath.Set{}
 
-	entry := ownEntry(live)
+	entry := appliedEntry(live)
 	if entry == nil {
 		return owned, nil
 	}

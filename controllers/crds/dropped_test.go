@@ -41,8 +41,8 @@ func TestIsOthers(t *testing.T) {
 	}
 }
 
-// TestOwn: which of the CRDs with a provider's label are parts of it.
-func TestOwn(t *testing.T) {
+// TestOfProvider: which of the CRDs with a provider's label are parts of it.
+func TestOfProvider(t *testing.T) {
 	for name, c := range map[string]struct {
 		applied []string
 		spec    *v1alpha2.CRDsSpec
@@ -73,7 +73,7 @@ func TestOwn(t *testing.T) {
 			}
 
 			var names []string
-			for _, d := range Own(labelled, c.spec) {
+			for _, d := range OfProvider(labelled, c.spec) {
 				names = append(names, d.Name)
 			}
 

@@ -190,10 +190,10 @@ func IsApplied(definition metav1.Object) bool {
 	return definition.GetAnnotations()[digestAnnotation] != ""
 }
 
-// Own filters CRDs with the label of a provider: it returns those that are part of the provider. Managers may create
-// CRDs with the label at run time. So if Capstan has applied some of the CRDs, the others belong to the managers,
-// except for those that spec leaves to users. spec may be nil.
-func Own[D metav1.Object](labelled []D, spec *v1alpha2.CRDsSpec) []D {
+// OfProvider filters CRDs with the label of a provider: it returns those that are part of the provider. Managers may
+// create CRDs with the label at run time. So if Capstan has applied some of the CRDs, the others belong to the
+// managers, except for those that spec leaves to users. spec may be nil.
+func OfProvider[D metav1.Object](labelled []D, spec *v1alpha2.CRDsSpec) []D {
 	if !slices.ContainsFunc(labelled, func(d D) bool { return IsApplied(d) }) {
 		return labelled
 	}

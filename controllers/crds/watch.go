@@ -36,11 +36,11 @@ func StripSchemas(object any) (any, error) {
 	}
 
 	crd.ManagedFields = slices.DeleteFunc(crd.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
-		return !isOwn(entry) &&
+		return !isApplyByCapstan(entry) &&
 			entry.FieldsV1 != nil && !bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:versions"`))
 	})
 	for i, entry := range crd.ManagedFields {
-		if !isOwn(entry) {
+		if !isApplyByCapstan(entry) {
 			crd.ManagedFields[i].FieldsV1 = nil
 		}
 	}
@@ -100,7 +100,7 @@ func isUnchangedExceptServed(a, b *apiextensionsv1.CustomResourceDefinition) boo
 		a.Generation == b.Generation &&
 		maps.Equal(a.Labels, b.Labels) &&
 		a.Annotations[digestAnnotation] == b.Annotations[digestAnnotation] &&
-		reflect.DeepEqual(ownEntry(a), ownEntry(b)) &&
+		reflect.DeepEqual(appliedEntry(a), appliedEntry(b)) &&
 		a.Annotations[observedAnnotation] == b.Annotations[observedAnnotation] &&
 		a.Annotations[v1alpha2.AdoptCRDAnnotation] == b.Annotations[v1alpha2.AdoptCRDAnnotation] &&
 		slices.Equal(a.Status.StoredVersions, b.Status.StoredVersions) &&

@@ -153,7 +153,7 @@ func (r *Removal) CheckUse(ctx context.Context) error {
 // usage finds objects of providers' kinds that are not part of the release. It lists them as the
 // provider's account. Objects that the account must not list are counted and not named.
 func (r *Removal) usage(ctx context.Context, query usage.Query) (usage.Usage, error) {
-	query.Own = r.objects
+	query.Ignored = r.objects
 	finder := usage.Finder{Client: r.Target.CRDs.Client, Metadata: r.Target.CRDs.Metadata}
 
 	if r.Target.Account != "" {

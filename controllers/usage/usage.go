@@ -59,8 +59,8 @@ type Query struct {
 	Types []v1alpha2.ManagedType
 	// Namespace of the objects; empty means all namespaces, including cluster-scoped objects.
 	Namespace string
-	// Own are objects that came with the provider. They do not count.
-	Own []object.Key
+	// Ignored are objects that do not count, because they came with the provider.
+	Ignored []object.Key
 }
 
 // Find finds objects. It reads only their metadata, and in the version in which they are stored, so
@@ -74,7 +74,7 @@ func (f *Finder) Find(ctx context.Context, q Query) (Usage, error) {
 		return nil, fmt.Errorf("list the CustomResourceDefinitions of %s: %w", cmp.Or(q.Provider, "all providers"), err)
 	}
 
-	own := ownObjects(q.Own)
+	ignored := ignoredObjects(q.Ignored)
 	kinds := make([]Kind, len(definitions))
 
 	var group errgroup.Group
@@ -82,7 +82,7 @@ func (f *Finder) Find(ctx context.Context, q Query) (Usage, error) {
 
 	for i := range definitions {
 		group.Go(func() error {
-			kinds[i] = f.find(ctx, &definitions[i], q.Namespace, own)
+			kinds[i] = f.find(ctx, &definitions[i], q.Namespace, ignored)
 
 			return ctx.Err()
 		})
@@ -128,14 +128,14 @@ func (f *Finder) definitions(ctx context.Context, q Query) ([]apiextensionsv1.Cu
 		}
 	}
 
-	own := crds.Own(labelled, q.CRDs)
+	parts := crds.OfProvider(labelled, q.CRDs)
 
 	return slices.DeleteFunc(found.Items, func(crd apiextensionsv1.CustomResourceDefinition) bool {
-		isOwn := slices.ContainsFunc(own, func(o *apiextensionsv1.CustomResourceDefinition) bool {
+		isPart := slices.ContainsFunc(parts, func(o *apiextensionsv1.CustomResourceDefinition) bool {
 			return o.Name == crd.Name
 		})
 
-		return !isOwn && !Manages(q.Types, q.Provider, &crd)
+		return !isPart && !Manages(q.Types, q.Provider, &crd)
 	}), nil
 }
 
@@ -144,7 +144,7 @@ func (f *Finder) find(
 	ctx context.Context,
 	crd *apiextensionsv1.CustomResourceDefinition,
 	namespace string,
-	own map[objectID]bool,
+	ignored map[objectID]bool,
 ) Kind {
 	version := versions.Preferred(crd)
 	if version == nil {
@@ -159,9 +159,9 @@ func (f *Finder) find(
 
 	resource := versions.Resource(crd, version.Name)
 
-	found, err := list(ctx, crd, f.Metadata.Resource(resource).Namespace(namespace), own)
+	found, err := list(ctx, crd, f.Metadata.Resource(resource).Namespace(namespace), ignored)
 	if apierrors.IsForbidden(err) && f.Counter != nil {
-		found, err = list(ctx, crd, f.Counter.Resource(resource).Namespace(namespace), own)
+		found, err = list(ctx, crd, f.Counter.Resource(resource).Namespace(namespace), ignored)
 		found.Examples, found.Clusters = nil, nil
 	}
 
@@ -177,7 +177,7 @@ func list(
 	ctx context.Context,
 	crd *apiextensionsv1.CustomResourceDefinition,
 	objects metadata.ResourceInterface,
-	own map[objectID]bool,
+	ignored map[objectID]bool,
 ) (Kind, error) {
 	k := Kind{Name: crd.Name}
 	groupKind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
@@ -189,7 +189,7 @@ func list(
 
 		for i := range page.Items {
 			o := &page.Items[i]
-			if !own[objectID{groupKind, o.Namespace, o.Name}] {
+			if !ignored[objectID{groupKind, o.Namespace, o.Name}] {
 				k.add(o)
 			}
 		}
@@ -235,16 +235,16 @@ var selfCreated = []objectID{
 	{schema.GroupKind{Group: "infrastructure.cluster.x-k8s.io", Kind: "AWSClusterControllerIdentity"}, "", "default"},
 }
 
-// ownObjects returns the objects that do not count.
-func ownObjects(objects []object.Key) map[objectID]bool {
-	own := make(map[objectID]bool, len(objects)+len(selfCreated))
+// ignoredObjects returns the objects that do not count.
+func ignoredObjects(objects []object.Key) map[objectID]bool {
+	ignored := make(map[objectID]bool, len(objects)+len(selfCreated))
 	for _, o := range objects {
-		own[objectID{o.GroupKind(), o.Namespace, o.Name}] = true
+		ignored[objectID{o.GroupKind(), o.Namespace, o.Name}] = true
 	}
 
 	for _, o := range selfCreated {
-		own[o] = true
+		ignored[o] = true
 	}
 
-	return own
+	return ignored
 }

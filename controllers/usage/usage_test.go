@@ -110,7 +110,7 @@ func TestFind(t *testing.T) {
 	t.Run(
 		"objects of the provider do not count, in any version, nor what its manager creates",
 		func(t *testing.T) {
-			NewWithT(t).Expect(find(Query{Provider: aws, Own: []object.Key{named("AWSCluster", "default", "own")}})).
+			NewWithT(t).Expect(find(Query{Provider: aws, Ignored: []object.Key{named("AWSCluster", "default", "own")}})).
 				To(Equal([]Kind{
 					{Name: "awsclusters." + group, Count: 1, Examples: []string{"default/b"}}, hidden,
 				}))
@@ -192,7 +192,7 @@ func TestFind(t *testing.T) {
 
 		g.Expect(group.Wait()).To(Succeed())
 
-		found := find(Query{Provider: docker, Own: own})
+		found := find(Query{Provider: docker, Ignored: own})
 		g.Expect(found).To(HaveLen(1))
 		g.Expect(found[0].Count).To(BeEquivalentTo(pageSize + 50))
 		g.Expect(found[0].Examples).To(Equal([]string{

@@ -105,7 +105,7 @@ func (c *deleteChecker) checkRelease(ctx context.Context, e *effect) error {
 
 	found, err := c.usage.Find(ctx, usage.Query{
 		Provider: v1alpha2.Label(e.provider), CRDs: e.provider.GetSpec().CRDs, Types: usage.ManagedTypes(e.provider),
-		Own: record.Keys(),
+		Ignored: record.Keys(),
 	})
 	if err != nil {
 		return err
