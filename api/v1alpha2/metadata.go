@@ -62,8 +62,8 @@ const (
 	MissingNamespacePolicyAnnotation = Prefix + "/missing-namespace-policy"
 )
 
-// OrphanedByAnnotation holds, on an object that was not deleted with its release or by a revision, the release that it
-// belonged to, as namespace/name. That takes it back, whatever the adoption policy is.
+// OrphanedByAnnotation holds, on an object that its release has left behind, that release as namespace/name. The
+// release takes the object back, whatever the adoption policy is.
 const OrphanedByAnnotation = Prefix + "/orphaned-by"
 
 // Labels of clusterctl. The provider contract requires them on every object of a provider.
@@ -99,10 +99,10 @@ const (
 // the provider's release and was created for something else, if its value is "true".
 const AdoptReleaseAnnotation = Prefix + "/adopt-release"
 
-// InstallBesideAnnotation lists, on a provider resource and separated by commas, namespaces with a Helm release or with
-// objects that look like another installation of the provider, or like cluster-api-operator, and are none. Anyone may
-// have created these, so they prevent an installation only without the annotation. A resource that has installed the
-// provider always does. If the operator's own namespace is listed, a provider may be installed there.
+// InstallBesideAnnotation lists, on a provider resource and separated by commas, namespaces with an apparent
+// installation of the provider, or of cluster-api-operator, that is none: a Helm release or objects that anyone may
+// have created. They prevent an installation only without this annotation. A resource that has installed the provider
+// always prevents it. If the list has the operator's own namespace, a provider may be installed there.
 const InstallBesideAnnotation = Prefix + "/install-beside"
 
 // AllowUnsafeCRDAnnotation lists, on a provider resource and separated by commas, the CRDs whose
@@ -152,7 +152,8 @@ const (
 // Asks reports whether a resource carries an annotation with the value "true".
 func Asks(p Provider, annotation string) bool { return p.GetAnnotations()[annotation] == "true" }
 
-// InstallsBeside reports whether what looks like a provider in a namespace does not keep a resource from installing it.
+// InstallsBeside reports whether the annotation InstallBesideAnnotation of a resource lists a namespace, so that
+// apparent installations in it are ignored.
 func InstallsBeside(p Provider, namespace string) bool {
 	for listed := range strings.SplitSeq(p.GetAnnotations()[InstallBesideAnnotation], ",") {
 		if strings.TrimSpace(listed) == namespace {
@@ -163,7 +164,7 @@ func InstallsBeside(p Provider, namespace string) bool {
 	return false
 }
 
-// InstallBesideHint returns how messages say that what looks like a provider in a namespace can be ignored.
+// InstallBesideHint returns the advice for messages to ignore an apparent installation in a namespace.
 func InstallBesideHint(namespace string) string {
 	return "; if it is something else, set the annotation " + InstallBesideAnnotation + ": " + namespace +
 		" on this resource"

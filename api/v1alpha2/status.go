@@ -195,8 +195,8 @@ type RevisionRequest struct {
 	AutomaticUpgrade string `json:"automaticUpgrade,omitempty"`
 }
 
-// SameUser reports whether both requests are for the same of what users ask for, whatever the operator has upgraded
-// since.
+// SameUser reports whether a user asked for the same in both requests, regardless of upgrades by the operator in
+// between.
 func (r RevisionRequest) SameUser(other RevisionRequest) bool {
 	return r.SameSpec(other) && r.RequestedAt == other.RequestedAt
 }
@@ -265,10 +265,10 @@ func (s RevisionStatus) Pending() bool {
 	return s == RevisionPendingInstall || s == RevisionPendingUpgrade || s == RevisionPendingRollback
 }
 
-// Applied reports whether the objects of the revision were applied, but for those of later waves.
+// Applied reports whether the objects of the revision were applied, except for those of later waves.
 func (s RevisionStatus) Applied() bool { return s == RevisionDeployed || s == RevisionSuperseded }
 
-// RevisionFailure is the kind of failure of a revision, as far as the next action depends on it.
+// RevisionFailure is the kind of failure of a revision, on which the next action depends.
 type RevisionFailure string
 
 // The kinds of failure. A revision that another program failed to deploy has none.
@@ -371,8 +371,7 @@ type ReleaseRevision struct {
 	Time metav1.Time `json:"time,omitempty,omitzero"`
 }
 
-// RevisionInputs are digests of what a revision was created from besides the resource. Those of what was not used are
-// empty.
+// RevisionInputs are digests of the inputs of a revision besides the resource. The digest of an unused input is empty.
 type RevisionInputs struct {
 	// variables is the digest of the values of the variables in use, from the Secret.
 	// +optional
