@@ -1,4 +1,4 @@
-// Package charts loads and renders the operator's chart, charts/capstan, for generated files and `capstan init`.
+// Package charts loads the operator's chart, charts/capstan, and its CRDs.
 package charts
 
 import (

@@ -11,8 +11,6 @@ import (
 	"slices"
 
 	"helm.sh/helm/v3/pkg/chart/loader"
-
-	"github.com/capstan-project/capstan/charts"
 )
 
 const folder = "charts/capstan"
@@ -47,17 +45,17 @@ func run() error {
 		return err
 	}
 
-	readme, err := charts.Readme(folder, capstan)
+	readme, err := readmeOf(folder, capstan)
 	if err != nil {
 		return err
 	}
 
-	operator, err := charts.Render(capstan, nil, all)
+	operator, err := render(capstan, nil, all)
 	if err != nil {
 		return err
 	}
 
-	monitoring, err := charts.Render(capstan, enabled, isMonitoring)
+	monitoring, err := render(capstan, enabled, isMonitoring)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package charts
+package main
 
 import (
 	"os"
@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/charts"
 )
 
 // annotation reads what the chart tells Artifact Hub.
@@ -26,7 +27,7 @@ func annotation(g Gomega, c *chart.Chart, name string, into any) {
 // TestArtifactHub checks that the annotations for Artifact Hub list what the chart has.
 func TestArtifactHub(t *testing.T) {
 	g := NewWithT(t)
-	c, err := Operator()
+	c, err := charts.Operator()
 	g.Expect(err).NotTo(HaveOccurred())
 
 	type definition struct{ Kind, Version, Name, DisplayName, Description string }
@@ -69,7 +70,7 @@ func TestArtifactHub(t *testing.T) {
 // TestArtifactHubImages checks that the images are those of the chart's pods, and the platforms those of the build.
 func TestArtifactHubImages(t *testing.T) {
 	g := NewWithT(t)
-	c, err := Operator()
+	c, err := charts.Operator()
 	g.Expect(err).NotTo(HaveOccurred())
 
 	var listed []struct {
@@ -81,7 +82,7 @@ func TestArtifactHubImages(t *testing.T) {
 
 	var build struct{ DefaultPlatforms []string }
 
-	data, err := os.ReadFile("../.ko.yaml")
+	data, err := os.ReadFile("../../.ko.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(yaml.Unmarshal(data, &build)).To(Succeed())
 
@@ -91,7 +92,7 @@ func TestArtifactHubImages(t *testing.T) {
 		g.Expect(image.Platforms).To(Equal(build.DefaultPlatforms))
 	}
 
-	rendered, err := Render(c, nil, func(string) bool { return true })
+	rendered, err := render(c, nil, all)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	var used []string
@@ -105,7 +106,7 @@ func TestArtifactHubImages(t *testing.T) {
 // TestArtifactHubLinks checks that the linked pages exist, and that a pre-release is called one.
 func TestArtifactHubLinks(t *testing.T) {
 	g := NewWithT(t)
-	c, err := Operator()
+	c, err := charts.Operator()
 	g.Expect(err).NotTo(HaveOccurred())
 
 	var links, recommended []struct{ Name, URL string }
@@ -116,7 +117,7 @@ func TestArtifactHubLinks(t *testing.T) {
 	for _, link := range links {
 		page, found := strings.CutPrefix(link.URL, c.Metadata.Home+"/blob/main/")
 		g.Expect(found).To(BeTrue(), link.URL)
-		g.Expect(filepath.Join("..", page)).To(BeARegularFile())
+		g.Expect(filepath.Join("../..", page)).To(BeARegularFile())
 	}
 
 	for _, r := range recommended {

@@ -1,4 +1,4 @@
-package charts
+package main
 
 import (
 	"bytes"
@@ -18,9 +18,9 @@ const (
 	namespace   = "capstan-system"
 )
 
-// Render renders the templates for which keep returns true, as Helm would, but without the labels
+// render renders the templates for which keep returns true, as Helm would, but without the labels
 // that refer to Helm. values may be nil.
-func Render(c *chart.Chart, values map[string]any, keep func(template string) bool) ([]byte, error) {
+func render(c *chart.Chart, values map[string]any, keep func(template string) bool) ([]byte, error) {
 	options := chartutil.ReleaseOptions{Name: releaseName, Namespace: namespace, Revision: 1, IsInstall: true}
 
 	input, err := chartutil.ToRenderValues(c, values, options, nil)

@@ -1,4 +1,4 @@
-package charts
+package main
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ import (
 // value is a row of the README's table of values.
 type value struct{ Key, Default, Description string }
 
-// Readme generates the chart's README from its template and the comments in values.yaml.
-func Readme(folder string, c *chart.Chart) ([]byte, error) {
+// readmeOf generates the chart's README from its template and the comments in values.yaml.
+func readmeOf(folder string, c *chart.Chart) ([]byte, error) {
 	values, err := describe(c)
 	if err != nil {
 		return nil, err
