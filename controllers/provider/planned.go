@@ -31,19 +31,24 @@ func (r *run) plan(ctx context.Context) (plan.Plan, error) {
 		return last.plan, nil
 	}
 
-	r.memory.planned = nil
-
 	made, err := r.Planner.Plan(ctx, plan.Request{
 		Provider: r.provider, Scope: r.target.Client, Selected: r.selection.Version, Refresh: refresh,
 		Salt: r.salt(), Asking: sync.OnceFunc(func() { r.status.asks(ctx, r.provider) }),
 	})
 	r.followInputs(ctx, err)
 
-	if err == nil && made.Chart.Outdated == nil {
-		r.memory.planned = &planned{now, made, time.Now()}
-	}
+	r.keepPlan(now, made, err)
 
 	return made, err
+}
+
+// keepPlan keeps a plan for later reconciles of the same change, unless it has failed, or may not be what the source has.
+func (r *run) keepPlan(asked asked, made plan.Plan, err error) {
+	r.memory.planned = nil
+
+	if err == nil && made.Chart.Outdated == nil {
+		r.memory.planned = &planned{asked, made, time.Now()}
+	}
 }
 
 // stillServes reports whether a plan is still that of what the resource asks for.

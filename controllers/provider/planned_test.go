@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -49,6 +50,29 @@ func TestPlanIsUsedAgain(t *testing.T) {
 func install(r *run, salt string) {
 	r.installed.Newest = revision(1, v1alpha2.RevisionDeployed, wanted)
 	r.installed.Record = &release.Record{Salt: salt}
+}
+
+// TestPlanIsKept checks which plans later reconciles use again.
+func TestPlanIsKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		chart *plan.Chart
+		err   error
+		want  bool
+	}{
+		"a plan":                   {&plan.Chart{}, nil, true},
+		"a plan that failed":       {nil, errors.New("refused"), false},
+		"a plan of an older chart": {&plan.Chart{Outdated: errors.New("out of reach")}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTestRun()
+			r.memory.planned = &planned{plan: plan.Plan{Version: "v1.0.0"}}
+			r.keepPlan(asked{}, plan.Plan{Version: "v1.1.0", Chart: c.chart}, c.err)
+
+			kept := r.memory.planned != nil && r.memory.planned.plan.Version == "v1.1.0"
+			NewWithT(t).Expect(kept).To(Equal(c.want))
+			NewWithT(t).Expect(r.memory.planned != nil).To(Equal(c.want), "an earlier one is not used either")
+		})
+	}
 }
 
 // TestPlanIsNotKept checks that a ready provider occupies no memory for its plan.
