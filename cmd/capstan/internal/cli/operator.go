@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/controllers"
@@ -57,11 +56,7 @@ func (e *NoOperatorError) Error() string {
 type AmbiguousOperatorError struct{ Deployments []string }
 
 func (e *AmbiguousOperatorError) Error() string {
-	return fmt.Sprintf(
-		"several Deployments have the label %s: %s",
-		operatorLabelText(),
-		strings.Join(e.Deployments, ", "),
-	)
+	return fmt.Sprintf("several Deployments have the label %s: %s", operatorLabelText(), strings.Join(e.Deployments, ", "))
 }
 
 // operatorLabel selects the operator's Deployment; its chart sets it.
@@ -91,7 +86,6 @@ func readOperatorConfig(ctx context.Context, c client.Reader, namespace string) 
 		}
 
 		config.Options.Namespace = deployment.Namespace
-		config.Operator = OperatorVersion(deployment, nil)
 		config.Warnings = append(config.Warnings, fmt.Sprintf(
 			"the operator has not published its configuration in ConfigMap %s/%s, so its defaults are used; wait until it "+
 				"runs, upgrade it if it is older than this program, or set flags such as --image-registry",
@@ -106,7 +100,7 @@ func readOperatorConfig(ctx context.Context, c client.Reader, namespace string) 
 	}
 
 	config.Options.Namespace = deployment.Namespace
-	config.Operator = OperatorVersion(deployment, published)
+	config.Operator = OperatorVersion(published)
 	config.Contents = published.Files
 
 	return config, nil
@@ -133,20 +127,4 @@ func FindOperator(ctx context.Context, c client.Reader, namespace string) (*apps
 	}
 
 	return nil, &AmbiguousOperatorError{Deployments: names}
-}
-
-// operatorContainer returns the operator's container in its Deployment; nil if there are no containers.
-func operatorContainer(deployment *appsv1.Deployment) *corev1.Container {
-	containers := deployment.Spec.Template.Spec.Containers
-	for i := range containers {
-		if containers[i].Name == "operator" {
-			return &containers[i]
-		}
-	}
-
-	if len(containers) == 0 {
-		return nil
-	}
-
-	return &containers[0]
 }
