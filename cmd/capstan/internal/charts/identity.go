@@ -83,8 +83,8 @@ func (i *identity) provider(guess bundle.Provider) (bundle.Provider, error) {
 }
 
 // errUnknownProvider says how to name a provider.
-var errUnknownProvider = errors.New("it is not known which provider this is; set --type and --name, or give the " +
-	"folder the provider's label as name, such as infrastructure-example")
+var errUnknownProvider = errors.New("it is not known which provider this is; set --type and --name, or name the " +
+	"folder after the provider, such as infrastructure-example")
 
 // ofFolder returns the provider of a folder with files: that of the folder's label, which is empty if its name is none,
 // or the one that the flags name, whose type the name of the components tells as well.

@@ -151,7 +151,7 @@ func (i *Input) openEntry(
 	ctx context.Context, known *catalog.Catalog, entry catalog.Entry, version string,
 ) (*published, error) {
 	if len(i.identity.arguments()) > 0 {
-		return nil, fmt.Errorf("%s is a known provider; leave out --type, --name and --version, and write LABEL:VERSION",
+		return nil, fmt.Errorf("%s is a known provider; leave out --type, --name and --version, and write %[1]s:VERSION",
 			entry.Label())
 	}
 

@@ -36,7 +36,7 @@ are published. Those of the configuration file are marked, and take precedence
 over clusterctl's.
 
 With NAME, list the newest patch release of each minor version with its
-contract. NAME is a label (infrastructure-aws), a type and name
+contract. NAME is that of the release (infrastructure-aws), a type and name
 (infrastructure/aws), or a name that only one provider has.
 
 With --variables, list the variables of a version, the required ones first;

@@ -94,7 +94,7 @@ func TestVersionsOfUnknownProvider(t *testing.T) {
 	for name, message := range map[string]string{
 		"infrastructure-unknown": "unknown provider: InfrastructureProvider unknown; `capstan providers` lists the " +
 			"known ones",
-		"kubeadm": "there are several providers with the name kubeadm; use one of the labels " +
+		"kubeadm": "there are several providers with the name kubeadm; use one of " +
 			"bootstrap-kubeadm, control-plane-kubeadm",
 	} {
 		_, _, err := clitest.Run(t.Context(), NewListCommand, name)
