@@ -31,12 +31,8 @@ type AccessFlags struct {
 func AddAccessFlags(flags *pflag.FlagSet) *AccessFlags {
 	f := &AccessFlags{}
 	flags.StringVar(&f.ca, "registry-ca", "", "File with additional CA certificates for registries.")
-	flags.StringVar(
-		&f.config,
-		"registry-config",
-		"",
-		"File with credentials for registries, as written by docker login. Default: docker's own.",
-	)
+	flags.StringVar(&f.config, "registry-config", "",
+		"File with credentials for registries, as written by docker login. Default: docker's own.")
 	flags.StringVarP(&f.username, "username", "u", "", "User name for the registry; requires --password-stdin.")
 	flags.BoolVar(&f.passwordStdin, "password-stdin", false, "Read the password of --username from standard input.")
 
