@@ -54,7 +54,6 @@ errors.`,
 	}
 	o.findings = cli.AddFindingsFlags(cmd.Flags())
 	o.input = AddInputFlags(cmd.Flags(), options.In)
-	o.input.identity.guessVersion = true
 
 	return cmd
 }
