@@ -111,7 +111,7 @@ func (c *Cluster) WaitAll(
 		return w.look(condition), nil
 	})
 
-	w.progress.change(w.progress.clear)
+	w.progress.Show()
 
 	late := new(timeoutError)
 	if !errors.As(err, &late) {
@@ -215,14 +215,14 @@ func (w *waiter) look(condition Condition) string {
 			w.progress.print(line)
 		}
 
-		w.progress.clear()
+		w.progress.lines = nil
 
 		for _, one := range pending {
 			w.show(one, elapsed)
 		}
 
-		if len(pending) > 0 {
-			w.progress.set("elapsed", "waiting for "+elapsed)
+		if len(pending) > 0 && w.progress.isTerminal() {
+			w.progress.lines = append(w.progress.lines, "waiting for "+elapsed)
 		}
 	})
 
@@ -260,7 +260,9 @@ func (o *waited) check(condition Condition) (bool, error) {
 // show shows the verdict of a provider: on a terminal always, otherwise what is news.
 func (w *waiter) show(one *waited, elapsed string) {
 	if w.progress.isTerminal() {
-		w.progress.set(one.name, v1alpha2.Label(one.provider)+": "+one.verdict.String())
+		line := v1alpha2.Label(one.provider) + ": " + one.verdict.String()
+		w.progress.lines = append(w.progress.lines, line)
+
 		return
 	}
 

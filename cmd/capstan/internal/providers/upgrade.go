@@ -86,12 +86,12 @@ func readAvailable(
 
 	progress := cli.NewProgress(o.ErrOut)
 	slow := time.AfterFunc(time.Second, func() {
-		progress.Show("sources", "Asking the sources of the providers for their versions")
+		progress.Show("Asking the sources of the providers for their versions")
 	})
 	err = group.Wait()
 
 	slow.Stop()
-	progress.Drop("sources")
+	progress.Show()
 	warnOfUnread(o, installed)
 
 	return installed, err
