@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -281,16 +282,7 @@ func (w *waiter) show(one *waited, elapsed string) {
 }
 
 // read reads the providers: of a kind and namespace by one request.
-func (w *waiter) read(ctx context.Context) (err error) {
-	defer func() {
-		switch {
-		case err == nil:
-			w.unread = ""
-		case ctx.Err() == nil: // an interrupted request says nothing
-			w.unread = err.Error()
-		}
-	}()
-
+func (w *waiter) read(ctx context.Context) error {
 	type group struct {
 		kind      v1alpha2.ProviderType
 		namespace string
@@ -304,31 +296,32 @@ func (w *waiter) read(ctx context.Context) (err error) {
 	}
 
 	for of, members := range groups {
-		if len(members) == 1 { // for which the permission to list is not needed
-			if err := w.cluster.read(ctx, members[0]); err != nil {
-				return err
-			}
-
-			continue
-		}
-
 		list := of.kind.NewList()
 		if err := w.cluster.Client.List(ctx, list, client.InNamespace(of.namespace)); err != nil {
-			return fmt.Errorf("read %s: %w", members[0].name, err)
+			err = fmt.Errorf("read %s: %w", members[0].name, err)
+			if ctx.Err() == nil { // an interrupted request says nothing
+				w.unread = err.Error()
+			}
+
+			return err
 		}
 
 		for _, one := range members {
-			one.isGone = true
-
-			for _, found := range list.GetItems() {
-				if found.GetName() == one.provider.GetName() {
-					one.provider, one.isGone = found, false
-				}
-			}
+			one.find(list.GetItems())
 		}
 	}
 
+	w.unread = ""
+
 	return nil
+}
+
+// find takes over the provider as it was read, if it still exists.
+func (o *waited) find(read []v1alpha2.Provider) {
+	i := slices.IndexFunc(read, func(p v1alpha2.Provider) bool { return p.GetName() == o.provider.GetName() })
+	if o.isGone = i < 0; !o.isGone {
+		o.provider = read[i]
+	}
 }
 
 // printed is what was printed last of a provider, without a terminal.
@@ -349,16 +342,6 @@ func (w *waiter) isDue(p v1alpha2.Provider, verdict view.Verdict, last printed) 
 	}
 
 	return verdict.Text != last.verdict.Text || verdict.Cause != last.verdict.Cause && quiet > causeInterval
-}
-
-// read reads a provider.
-func (c *Cluster) read(ctx context.Context, one *waited) error {
-	err := c.Client.Get(ctx, client.ObjectKeyFromObject(one.provider), one.provider)
-	if one.isGone = apierrors.IsNotFound(err); one.isGone || err == nil {
-		return nil
-	}
-
-	return fmt.Errorf("read %s: %w", one.name, err)
 }
 
 // Ready is met when the operator has reconciled the resource's current generation, as the last request asks for, and
