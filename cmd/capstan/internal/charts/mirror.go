@@ -22,7 +22,7 @@ import (
 type mirrorOptions struct {
 	*cli.Options
 
-	access *AccessFlags
+	access *accessFlags
 	charts *chartFlags
 	output *cli.OutputFlags
 
@@ -65,7 +65,7 @@ Charts from a registry or the cluster have everything but the components.`,
 		RunE: cli.Run(o.run),
 	}
 	flags := cmd.Flags()
-	o.access = AddAccessFlags(flags)
+	o.access = addAccessFlags(flags)
 	o.charts = addChartFlags(flags, o.Warnf)
 	o.output = cli.AddOutputFlags(flags)
 	flags.StringVar(&o.to, "to", "", "Where to copy to: oci://REGISTRY[/PATH] or ARCHIVE.tar.")

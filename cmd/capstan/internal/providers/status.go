@@ -1,5 +1,4 @@
-// Package providers has the commands for the providers of a management cluster, and for those that
-// can be installed.
+// Package providers has the commands for the providers of a management cluster.
 package providers
 
 import (
