@@ -124,12 +124,18 @@ TAR := tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=r
 
 .PHONY: image
 image: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
-image: $(KO) ## Build the operator's image as an OCI archive in dist/, without a container engine
+image: $(KO) ## Build the images of the operator and of the command line as OCI archives in dist/, without a container engine
 	@rm -rf $(BIN)/image && mkdir -p dist
-	VERSION=$(VERSION) KO_DOCKER_REPO=ghcr.io/capstan-project/capstan $(KO) build ./cmd/operator --bare --push=false \
-		--oci-layout-path=$(BIN)/image --sbom-dir=dist --image-label=org.opencontainers.image.version=$(VERSION) \
+	$(call build-image,operator,capstan)
+	$(call build-image,capstan,cli)
+
+# Builds the image of a program with the name of a repository.
+define build-image
+	VERSION=$(VERSION) KO_DOCKER_REPO=ghcr.io/capstan-project/$(2) $(KO) build ./cmd/$(1) --bare --push=false \
+		--oci-layout-path=$(BIN)/image/$(2) --sbom-dir=dist --image-label=org.opencontainers.image.version=$(VERSION) \
 		--image-label=org.opencontainers.image.source=https://github.com/capstan-project/capstan
-	$(TAR) -C $(BIN)/image -cf dist/capstan-image.tar .
+	$(TAR) -C $(BIN)/image/$(2) -cf dist/$(2)-image.tar .
+endef
 
 # The version is that of the tag, the chart and the change log. With SNAPSHOT=1, they may differ, and Syft is not needed.
 .PHONY: release
@@ -139,6 +145,7 @@ release: $(GORELEASER) $(GO_LICENSES) ## Build the artifacts of a release into d
 	$(GORELEASER) release --clean --skip=publish$(if $(SNAPSHOT), --snapshot --skip=sbom)
 	find $(BIN)/release -maxdepth 1 -type f -name 'capstan_*' -exec cp {} dist/ ';'
 	cp $(BIN)/release/krew/capstan.yaml dist/capstan.krew.yaml
+	cp $(BIN)/release/homebrew/Casks/capstan.rb dist/
 	$(MAKE) --no-print-directory image
 	$(TAR) -C charts --exclude='*.gotmpl' --exclude=kustomization.yaml -czf dist/capstan-$(VERSION:v%=%).tgz capstan
 	kubectl kustomize config/default >dist/capstan.yaml

@@ -297,6 +297,23 @@ func VariableUses(c *chart.Chart) map[string]int {
 	return uses
 }
 
+// VariablesOf returns the names of the variables that an object of a chart has, sorted.
+func VariablesOf(c *chart.Chart, kind, name string) []string {
+	uses := map[string]int{}
+
+	for _, e := range tableOf(c) {
+		if e.Kind != kind || e.Name != name {
+			continue
+		}
+
+		for _, s := range e.Scalars {
+			addUses(uses, s.Written, 1, s.Expressions)
+		}
+	}
+
+	return slices.Sorted(maps.Keys(uses))
+}
+
 // Prefixes returns, by the name of the variable, the prefix of its value that the chart's objects replace.
 func Prefixes(c *chart.Chart) map[string]string {
 	prefixes := map[string]string{}

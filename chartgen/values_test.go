@@ -115,6 +115,18 @@ func TestValuesOfNamesWithVariables(t *testing.T) {
 	}
 }
 
+func TestVariablesOf(t *testing.T) {
+	g := NewWithT(t)
+	built, err := chartgen.Build(provider("odd",
+		deploymentWith("args: ['--a=${B:=${A:=x}}']")+"---\napiVersion: v1\nkind: Secret\n"+
+			"metadata: {name: credentials}\ndata: {key: \"${KEY}\"}\n"))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	g.Expect(chartgen.VariablesOf(built, "Deployment", "manager")).To(Equal([]string{"A", "B"}))
+	g.Expect(chartgen.VariablesOf(built, "Secret", "credentials")).To(Equal([]string{"KEY"}))
+	g.Expect(chartgen.VariablesOf(built, "Secret", "manager")).To(BeEmpty())
+}
+
 // field reads a field such as "spec.containers[manager].args". List items are selected by name or
 // index.
 func field(value any, path string) any {

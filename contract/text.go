@@ -48,9 +48,14 @@ func byRule(findings []Finding) [][]Finding {
 	return groups
 }
 
-// Text returns each broken rule once, followed by its findings and its explanation.
+// Text returns each broken rule once, followed by its findings and its explanation. The folder of all files comes first.
 func Text(findings []Finding) string {
 	var b strings.Builder
+
+	folder := commonFolder(findings)
+	if folder != "" {
+		fmt.Fprintf(&b, "Files in %s\n\n", folder)
+	}
 
 	for _, found := range byRule(findings) {
 		rule := found[0]
@@ -58,9 +63,15 @@ func Text(findings []Finding) string {
 
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 
-		for _, f := range found {
-			columns := slices.DeleteFunc([]string{f.File, f.subject(), f.Message}, isEmpty)
-			fmt.Fprintf(table, "  %s\n", strings.Join(columns, "\t"))
+		for _, same := range byMessage(found) {
+			for _, f := range same[:min(len(same), maxSame)] {
+				columns := []string{strings.TrimPrefix(f.File, folder), f.subject(), f.Message}
+				fmt.Fprintf(table, "  %s\n", strings.Join(slices.DeleteFunc(columns, isEmpty), "\t"))
+			}
+
+			if others := len(same) - maxSame; others > 0 {
+				fmt.Fprintf(table, "  and %d more of the same; --output json lists all\n", others)
+			}
 		}
 
 		_ = table.Flush() // a builder returns no error
@@ -72,6 +83,49 @@ func Text(findings []Finding) string {
 	fmt.Fprintln(&b, Summary(findings))
 
 	return b.String()
+}
+
+// maxSame is how many findings with the same message are printed.
+const maxSame = 3
+
+// byMessage groups findings by their messages, in the order of the first of each.
+func byMessage(findings []Finding) [][]Finding {
+	var groups [][]Finding
+
+	for _, f := range findings {
+		i := slices.IndexFunc(groups, func(g []Finding) bool { return g[0].Message == f.Message })
+		if i < 0 {
+			groups = append(groups, nil)
+			i = len(groups) - 1
+		}
+
+		groups[i] = append(groups[i], f)
+	}
+
+	return groups
+}
+
+// commonFolder returns the innermost folder of all files, with a slash at its end; empty if there is none, and for
+// addresses.
+func commonFolder(findings []Finding) string {
+	var folder string
+
+	for i, f := range findings {
+		own := f.File[:strings.LastIndex(f.File, "/")+1]
+		if i == 0 {
+			folder = own
+		}
+
+		for !strings.HasPrefix(own, folder) {
+			folder = folder[:strings.LastIndex(strings.TrimSuffix(folder, "/"), "/")+1]
+		}
+	}
+
+	if folder == "/" || strings.Contains(folder, "://") {
+		return ""
+	}
+
+	return folder
 }
 
 // contractsOf returns the sections of the contracts that findings of one rule refer to, sorted.

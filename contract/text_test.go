@@ -44,6 +44,32 @@ warning a/a: It is a.
 	g.Expect(contract.Text(nil)).To(Equal("no findings\n"))
 }
 
+// TestTextIsShort: a folder is named once, and few of many findings that say the same.
+func TestTextIsShort(t *testing.T) {
+	g := NewWithT(t)
+	rule := contract.Rule[any]{Name: "a/a", Level: contract.Info, Requirement: "It is a."}
+	at := func(file, name string) contract.Finding {
+		return rule.Finding(contract.Place{File: file, Kind: "CRD", Object: name}, "is old")
+	}
+
+	g.Expect(contract.Text([]contract.Finding{
+		at("/providers/aws/v1.0.0/a.yaml", "1"), at("/providers/docker/b.yaml", "2"), at("/providers/aws/v1.0.0/a.yaml", "3"),
+		at("/providers/aws/v1.0.0/a.yaml", "4"), at("/providers/aws/v1.0.0/a.yaml", "5"),
+	})).To(HavePrefix(`Files in /providers/
+
+info a/a: It is a.
+  aws/v1.0.0/a.yaml  CRD 1  is old
+  docker/b.yaml      CRD 2  is old
+  aws/v1.0.0/a.yaml  CRD 3  is old
+  and 2 more of the same; --output json lists all
+`))
+
+	for _, files := range [][2]string{{"a/x.yaml", "b/x.yaml"}, {"a/x.yaml", ""}, {"oci://a/x.yaml", "oci://a/y.yaml"}} {
+		g.Expect(contract.Text([]contract.Finding{at(files[0], "1"), at(files[1], "2")})).To(And(
+			HavePrefix("info a/a"), ContainSubstring("a/x.yaml")), "no folder in common")
+	}
+}
+
 func TestFail(t *testing.T) {
 	g := NewWithT(t)
 	info, warning := contract.Finding{Level: contract.Info}, contract.Finding{Level: contract.Warning}

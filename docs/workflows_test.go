@@ -95,19 +95,20 @@ func TestWorkflowPermissions(t *testing.T) {
 	g.Expect(writers).To(Equal(1), "the job that publishes a release")
 }
 
-// TestReleaseIsSigned checks that a release's image and chart are signed, and that their digests and all files are
+// TestReleaseIsSigned checks that a release's images and chart are signed, and that their digests and all files are
 // attested.
 func TestReleaseIsSigned(t *testing.T) {
 	g := NewWithT(t)
 	release := workflows(t)["release.yaml"]
 
 	g.Expect(release).To(ContainSubstring(
-		`for subject in "$IMAGE@$(cat image.digest)" "$CHARTS/capstan@$(cat chart.digest)"`))
+		`for subject in "$IMAGE@$(cat image.digest)" "$CLI@$(cat cli.digest)" "$CHARTS/capstan@$(cat chart.digest)"`))
 	g.Expect(release).To(ContainSubstring(`cosign sign --yes --recursive "$subject"`))
 
 	for _, subject := range []string{
 		"subject-checksums: dist/checksums.txt",
 		`subject-digest: "${{ steps.push.outputs.image }}"`,
+		`subject-digest: "${{ steps.push.outputs.cli }}"`,
 		`subject-digest: "${{ steps.push.outputs.chart }}"`,
 	} {
 		attested := `actions/attest-build-provenance@.*\n +with: \{.*` + regexp.QuoteMeta(subject)

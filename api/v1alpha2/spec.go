@@ -118,7 +118,7 @@ type ProviderSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	AdditionalManagedTypes []ManagedType `json:"additionalManagedTypes,omitempty"`
 
-	// dependsOn are labels of other providers in the same cluster, e.g. `addon-helm`, that must be ready before
+	// dependsOn are release names of other providers in the same cluster, e.g. `addon-helm`, that must be ready before
 	// the provider is installed or upgraded. Core need not be named. Default: none.
 	// +optional
 	// +listType=set

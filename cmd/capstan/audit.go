@@ -58,12 +58,8 @@ errors.`,
 	o.findings = cli.AddFindingsFlags(flags)
 	flags.IntVar(&o.limits.Objects, "limit", auditObjects, "Maximum number of objects of each kind to read.")
 	flags.DurationVar(&o.limits.Timeout, "timeout", auditTimeout, "How long to read from the cluster.")
-	flags.DurationVar(
-		&o.audit.DeletionTimeout,
-		"deletion-timeout",
-		audit.DefaultDeletionTimeout,
-		"How long the deletion of an object may take.",
-	)
+	flags.DurationVar(&o.audit.DeletionTimeout, "deletion-timeout", audit.DefaultDeletionTimeout,
+		"How long the deletion of an object may take.")
 
 	return cmd
 }

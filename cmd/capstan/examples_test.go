@@ -232,8 +232,5 @@ func (w *exampleFolder) servers(t *testing.T, github string) {
 	g.Expect(os.WriteFile(authorities, registry.CA, 0o600)).To(Succeed())
 	w.environ = append(w.environ, "SSL_CERT_FILE="+authorities)
 
-	w.replacer = strings.NewReplacer(
-		"oci://registry.example.com", "oci://"+registry.Address,
-		"https://github.com", github,
-	)
+	w.replacer = strings.NewReplacer("oci://registry.example.com", "oci://"+registry.Address, "https://github.com", github)
 }

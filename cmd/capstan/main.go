@@ -81,7 +81,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 			setup.NewAdoptCommand(options),
 			setup.NewUninstallCommand(options),
 			charts.NewMirrorCommand(options),
-			providers.NewListCommand(options),
+			charts.NewListCommand(options),
 			providers.NewPermissionsCommand(options),
 		}},
 		{"Inspect", []*cobra.Command{

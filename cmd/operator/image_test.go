@@ -26,7 +26,7 @@ func TestImagesHaveTheSameProgram(t *testing.T) {
 	ldflags := strings.ReplaceAll(ko.Builds[0].Ldflags[0], "{{.Env.VERSION}}", version)
 	ours := build(t, ko.Builds[0].Env, "go build -ldflags='"+ldflags+"' -o $OUT "+ko.Builds[0].Main)
 
-	env := []string{"TARGETOS=linux", "TARGETARCH=amd64", "VERSION=" + version}
+	env := []string{"TARGETOS=linux", "TARGETARCH=amd64", "VERSION=" + version, "PROGRAM=operator"}
 	for _, variable := range dockerfile["ENV"] {
 		env = append(env, strings.ReplaceAll(variable, `"`, ""))
 	}
@@ -35,7 +35,7 @@ func TestImagesHaveTheSameProgram(t *testing.T) {
 
 	for _, run := range dockerfile["RUN"] {
 		if _, command, found := strings.Cut(run, "GOOS="); found {
-			commands = append(commands, "GOOS="+strings.Replace(command, "/out/operator", "$OUT", 1))
+			commands = append(commands, "GOOS="+strings.Replace(command, "/out/program", "$OUT", 1))
 		}
 	}
 
@@ -103,7 +103,10 @@ func koConfig(t *testing.T) ko {
 
 	var config ko
 	g.Expect(yaml.Unmarshal(data, &config)).To(Succeed())
-	g.Expect(config.Builds).To(HaveLen(1))
+	g.Expect(config.Builds).To(HaveLen(2))
+	g.Expect(config.Builds[1].Main).To(Equal("./cmd/capstan"))
+	g.Expect(config.Builds[1].Env).To(Equal(config.Builds[0].Env))
+	g.Expect(config.Builds[1].Ldflags).To(Equal(config.Builds[0].Ldflags))
 
 	return config
 }

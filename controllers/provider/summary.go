@@ -117,6 +117,10 @@ func (r *run) stopped(care, change Result) Result {
 
 	said.wanted = r.wanted() + " is not applied" + yet
 
+	if problem, names := strings.CutPrefix(change.Cause, "version "+r.wanted()+" "); names {
+		said.causes[0] = "it " + problem
+	}
+
 	if r.installed.Record != nil && !r.installed.runs() && (r.installed.health != nil || !r.installed.deployed()) {
 		said.causes = append(said.causes, r.installed.problem())
 	}

@@ -125,6 +125,17 @@ func TestStoppedChangeTellsWhatIsInstalled(t *testing.T) {
 	}
 }
 
+// TestVersionIsNamedOnce checks that a cause does not repeat the version that is not applied.
+func TestVersionIsNamedOnce(t *testing.T) {
+	g := NewWithT(t)
+	missing := Result{Outcome: Stalled, message: because("version v1.1.0 is not available; the source has v1.0.0")}
+
+	g.Expect(newTestRun(revision(3, v1alpha2.RevisionDeployed, former)).summarize(Result{}, missing).text()).To(Equal(
+		"v1.0.0 runs; v1.1.0 is not applied: it is not available; the source has v1.0.0"))
+	g.Expect(newTestRun().summarize(Result{}, missing).text()).To(Equal(
+		"not installed: version v1.1.0 is not available; the source has v1.0.0"))
+}
+
 // TestAnotherChart checks that a release of another chart is not called the provider, whatever its objects are, and
 // that no sentence lacks the version that such a chart does not have.
 func TestAnotherChart(t *testing.T) {

@@ -3,14 +3,17 @@ package release
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/policies"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -123,10 +126,21 @@ func (p *Prepared) check(options PrepareOptions) error {
 	client.SetKnown(options.Inventory)
 
 	if err := client.SetTarget(p.objects, isAwaited); err != nil {
-		return err
+		return p.withVariables(err)
 	}
 
-	return client.DryRunTarget(!options.CRDsFollow)
+	return p.withVariables(client.DryRunTarget(!options.CRDsFollow))
+}
+
+// withVariables adds to the error for refused objects which variables these have: one may have a wrong value.
+func (p *Prepared) withVariables(err error) error {
+	if refused := new(cluster.DryRunError); errors.As(err, &refused) {
+		for _, o := range refused.Objects {
+			o.Variables = chartgen.VariablesOf(p.spec.Chart, o.Object.Kind, o.Object.Name)
+		}
+	}
+
+	return err
 }
 
 // Objects returns the objects of the manifest. They must not be changed.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -129,15 +130,26 @@ func (t *tab) show(page, scheme string, height int64) {
 	)
 }
 
-// picture saves what the tab shows in the folder SCREENSHOTS, if it is set. The pictures of the documentation are made
-// like that; see the target screenshots of the Makefile.
+// changing matches what is another one each time that a page is shown.
+var changing = regexp.MustCompile(`\b\d+[smh](\d+[sm])?\b`)
+
+// picture makes sure that the tab shows the words of a picture in the documentation, which are in a file beside it. With
+// the folder SCREENSHOTS, it makes the picture; see the target screenshots of the Makefile.
 func (t *tab) picture(name string) {
 	GinkgoHelper()
 
+	shown := t.evaluate(`[...document.querySelectorAll("main > :not(details)")].map(e => e.innerText).join("\n")`)
+	words := changing.ReplaceAllString(shown.(string), "…") + "\n"
+
 	folder := os.Getenv("SCREENSHOTS")
 	if folder == "" {
+		pictured := must(os.ReadFile(filepath.Join(root, "docs", "images", name+".txt")))
+		Expect(words).To(Equal(string(pictured)), "the picture has other words: run make screenshots")
+
 		return
 	}
+
+	Expect(os.WriteFile(filepath.Join(folder, name+".txt"), []byte(words), 0o644)).To(Succeed())
 
 	var taken []byte
 

@@ -184,7 +184,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 			v1alpha2.ProviderInstalledCondition,
 			v1alpha2.InstallFailedReason,
 			[]string{"Secret not-base64/not-base64-credentials", "the field data.credentials is a text, expected one in base64",
-				"correct the variables"},
+				"correct the variables TINY_CREDENTIALS"},
 			func(ctx context.Context, _ tiny, p *v1alpha2.InfrastructureProvider) {
 				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Variables["TINY_CREDENTIALS"] = "YWJj" })
 			},

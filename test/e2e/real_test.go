@@ -110,7 +110,7 @@ var _ = Describe("Real providers", Ordered, func() {
 			Eventually(func() string {
 				out, failure, _ := cli.run(ctx, "diff", p.label, "--as", "viewer")
 				return out + failure
-			}).Should(HavePrefix(p.label+": no changes\nWarning: left out, because you may not read it: "), p.label)
+			}).Should(HavePrefix(p.label+": no changes\nWarning: what the resource asks for is compared"), p.label)
 		}
 	})
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,7 +60,9 @@ type ObjectError struct {
 	Object object.Key
 	// Reason is what the API server said, without the values that it quoted.
 	Reason string
-	cause  error
+	// Variables are those that the object has in its chart.
+	Variables []string
+	cause     error
 }
 
 func newObjectError(key object.Key, err error) *ObjectError {
@@ -106,8 +109,16 @@ func (e *ObjectError) fix() string {
 			namespace, v1alpha2.MissingNamespaceCreate)
 	}
 
-	return object.Fix(e.cause)
+	fix := object.Fix(e.cause)
+	if len(e.Variables) == 0 {
+		return fix
+	}
+
+	return strings.Replace(fix, "the variables", "the variables "+object.List(e.Variables, maxVariables), 1)
 }
+
+// maxVariables is how many variables a message names.
+const maxVariables = 5
 
 // missingNamespace returns the namespace that does not exist according to an error; empty if it says something else.
 func missingNamespace(err error) string {

@@ -95,4 +95,8 @@ func TestRefusalNamesField(t *testing.T) {
 		"one in base64: encode it with base64 -w0; correct the variables or the resource's patches, or choose another " +
 		"version"))
 	g.Expect(err).To(BeAssignableToTypeOf(&RejectedError{}))
+
+	rejected := err.(*RejectedError)
+	rejected.Objects[0].Variables = []string{"TOKEN"}
+	g.Expect(rejected).To(MatchError(ContainSubstring("; correct the variables TOKEN or the resource's patches")))
 }

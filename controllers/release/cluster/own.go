@@ -196,7 +196,7 @@ func (c *Client) removeEarlier(list Objects) (last Objects, err error) {
 func (c *Client) removeCompletely(list Objects) error {
 	var remaining []Remaining
 
-	err := c.each(list, func(o *unstructured.Unstructured) error {
+	err := c.removeEach(list, func(o *unstructured.Unstructured) error {
 		if err := c.removeOne(o); err != nil {
 			return err
 		}
@@ -213,9 +213,6 @@ func (c *Client) removeCompletely(list Objects) error {
 
 		return nil
 	})
-	if err != nil {
-		return asRemoveError(err)
-	}
 
-	return newRemainingError(remaining)
+	return cmp.Or(err, newRemainingError(remaining))
 }

@@ -20,7 +20,18 @@ import (
 // it gone. An object counts as deleted once the API server has accepted that, even if finalizers
 // still hold it.
 func (c *Client) remove(list Objects) error {
-	return asRemoveError(c.each(list, c.removeOne))
+	return c.removeEach(list, c.removeOne)
+}
+
+// removeEach calls a function that deletes an object for all objects in parallel, but for aggregated ClusterRoles first:
+// when one that they gather rules from is deleted, Kubernetes applies the rest of the rules, and would create them again.
+func (c *Client) removeEach(list Objects, remove func(*unstructured.Unstructured) error) error {
+	aggregated := list.filter(isAggregated)
+	others := list.filter(func(o *unstructured.Unstructured) bool { return !isAggregated(o) })
+
+	failed := c.each(aggregated, remove)
+
+	return asRemoveError(cmp.Or(failed, c.each(others, remove)))
 }
 
 // asRemoveError returns the error of a deletion for that of a request.

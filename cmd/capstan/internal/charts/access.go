@@ -18,8 +18,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/transport"
 )
 
-// AccessFlags are the flags of commands that access registries.
-type AccessFlags struct {
+// accessFlags are the flags of commands that access registries.
+type accessFlags struct {
 	ca, config, username string
 	passwordStdin        bool
 
@@ -27,16 +27,12 @@ type AccessFlags struct {
 	password func() (string, error)
 }
 
-// AddAccessFlags adds the flags to a command.
-func AddAccessFlags(flags *pflag.FlagSet) *AccessFlags {
-	f := &AccessFlags{}
+// addAccessFlags adds the flags to a command.
+func addAccessFlags(flags *pflag.FlagSet) *accessFlags {
+	f := &accessFlags{}
 	flags.StringVar(&f.ca, "registry-ca", "", "File with additional CA certificates for registries.")
-	flags.StringVar(
-		&f.config,
-		"registry-config",
-		"",
-		"File with credentials for registries, as written by docker login. Default: docker's own.",
-	)
+	flags.StringVar(&f.config, "registry-config", "",
+		"File with credentials for registries, as written by docker login. Default: docker's own.")
 	flags.StringVarP(&f.username, "username", "u", "", "User name for the registry; requires --password-stdin.")
 	flags.BoolVar(&f.passwordStdin, "password-stdin", false, "Read the password of --username from standard input.")
 
@@ -45,7 +41,7 @@ func AddAccessFlags(flags *pflag.FlagSet) *AccessFlags {
 
 // Client returns a client for registries. The user name and password are only used for the registry
 // with the given host; in is read for the password.
-func (f *AccessFlags) Client(host string, in io.Reader) (*oci.Client, error) {
+func (f *accessFlags) Client(host string, in io.Reader) (*oci.Client, error) {
 	var options transport.Options
 
 	if f.ca != "" {
@@ -67,7 +63,7 @@ func (f *AccessFlags) Client(host string, in io.Reader) (*oci.Client, error) {
 	return oci.NewClient(options)
 }
 
-func (f *AccessFlags) credentials(host string, in io.Reader) (transport.Credentials, error) {
+func (f *accessFlags) credentials(host string, in io.Reader) (transport.Credentials, error) {
 	hasUsername := f.username != ""
 	if hasUsername != f.passwordStdin {
 		return nil, errors.New("--username and --password-stdin must be used together; " +
@@ -103,7 +99,7 @@ func readPassword(in io.Reader) (string, error) {
 	return strings.TrimRight(password, "\r\n"), nil
 }
 
-func (f *AccessFlags) configured() (transport.Credentials, error) {
+func (f *accessFlags) configured() (transport.Credentials, error) {
 	if f.config == "" {
 		return transport.UserDockerConfig()
 	}
@@ -112,7 +108,7 @@ func (f *AccessFlags) configured() (transport.Credentials, error) {
 }
 
 // Catalog returns how the sources of a catalog are accessed: registries with the flags.
-func (f *AccessFlags) Catalog(in io.Reader) catalog.Access {
+func (f *accessFlags) Catalog(in io.Reader) catalog.Access {
 	return catalogAccess(func(registry string) (*oci.Client, error) { return f.Client(registry, in) })
 }
 

@@ -57,26 +57,10 @@ installed in its default namespace.`,
 	}
 	flags := cmd.Flags()
 	o.input = AddInputFlags(flags, options.In)
-	flags.StringVarP(
-		&o.destination,
-		"destination",
-		"d",
-		".",
-		"Folder to write to, which is created, or file CHART.tgz.",
-	)
-	flags.StringVar(
-		&o.crds,
-		"crds",
-		crdsInChart,
-		"Where to put the CRDs: chart, or separate for a file next to it.",
-	)
-	flags.StringVarP(
-		&o.namespace,
-		"namespace",
-		"n",
-		"",
-		"Namespace of the provider, for webhooks of separate CRDs. Default: its own.",
-	)
+	flags.StringVarP(&o.destination, "destination", "d", ".", "Folder to write to, which is created, or file CHART.tgz.")
+	flags.StringVar(&o.crds, "crds", crdsInChart, "Where to put the CRDs: chart, or separate for a file next to it.")
+	flags.StringVarP(&o.namespace, "namespace", "n", "",
+		"Namespace of the provider, for webhooks of separate CRDs. Default: its own.")
 
 	return cmd
 }
@@ -211,12 +195,13 @@ func (o *buildOptions) warnOfFindings(argument string, p *published) error {
 	}
 
 	if contract.Fail(findings, contract.Warning) {
-		o.Warnf(
-			"%s does not conform to the provider contracts: %s. `capstan lint %s` shows the details.",
-			p.place,
-			contract.Summary(findings),
-			strings.Join(append([]string{argument}, o.input.identity.arguments()...), " "),
-		)
+		conforms := "conforms to the provider contracts, with remarks"
+		if contract.Fail(findings, contract.Error) {
+			conforms = "does not conform to the provider contracts"
+		}
+
+		o.Warnf("%s %s: %s. `capstan lint %s` shows the details.", p.place, conforms, contract.Summary(findings),
+			strings.Join(append([]string{argument}, o.input.identity.arguments()...), " "))
 	}
 
 	return nil

@@ -1,4 +1,4 @@
-// Package charts has the commands about charts of providers and the registries that store them.
+// Package charts has the commands about what providers publish: versions, components and charts.
 package charts
 
 import (

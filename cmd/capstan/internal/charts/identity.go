@@ -2,7 +2,6 @@ package charts
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -19,11 +17,7 @@ import (
 )
 
 // identity says which version of which provider a folder or an address holds, if its name does not.
-type identity struct {
-	typ, name, version string
-	// guessVersion means that the version of a folder whose name is none may be guessed.
-	guessVersion bool
-}
+type identity struct{ typ, name, version string }
 
 // addIdentityFlags adds --type, --name and --version to a command.
 func addIdentityFlags(flags *pflag.FlagSet) *identity {
@@ -83,8 +77,8 @@ func (i *identity) provider(guess bundle.Provider) (bundle.Provider, error) {
 }
 
 // errUnknownProvider says how to name a provider.
-var errUnknownProvider = errors.New("it is not known which provider this is; set --type and --name, or give the " +
-	"folder the provider's label as name, such as infrastructure-example")
+var errUnknownProvider = errors.New("it is not known which provider this is; set --type and --name, or name the " +
+	"folder after the provider, such as infrastructure-example")
 
 // ofFolder returns the provider of a folder with files: that of the folder's label, which is empty if its name is none,
 // or the one that the flags name, whose type the name of the components tells as well.
@@ -103,38 +97,6 @@ func (i *identity) ofFolder(label bundle.Provider, names []string) (bundle.Provi
 	}
 
 	return provider, err
-}
-
-// versionOf returns the version of a folder whose name is none.
-func (i *identity) versionOf(ctx context.Context, path string) (string, error) {
-	if i.version == "" && !i.guessVersion {
-		return "", fmt.Errorf("%s: the name of the folder is no version; set --version", path)
-	}
-
-	return "v" + strings.TrimPrefix(cmp.Or(i.version, newestSeries(ctx, path)), "v"), nil
-}
-
-// newestSeries returns the first version of the newest series of the metadata in a folder.
-func newestSeries(ctx context.Context, path string) string {
-	const none = "v0.0.0"
-
-	folder := source.NewFolder(filepath.Dir(path), bundle.Provider{})
-
-	files, err := folder.Files(ctx, source.Version{ID: filepath.Base(path)})
-	if err != nil {
-		return none
-	}
-
-	m, err := bundle.ParseMetadata(files.Metadata)
-	if err != nil || len(m.ReleaseSeries) == 0 {
-		return none
-	}
-
-	newest := slices.MaxFunc(m.ReleaseSeries, func(a, b clusterctlv1.ReleaseSeries) int {
-		return cmp.Or(cmp.Compare(a.Major, b.Major), cmp.Compare(a.Minor, b.Minor))
-	})
-
-	return fmt.Sprintf("v%d.%d.0", newest.Major, newest.Minor)
 }
 
 // checkArguments returns an error if the flags name one provider and there are several arguments.

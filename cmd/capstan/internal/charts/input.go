@@ -31,7 +31,7 @@ type Input struct {
 
 // AddInputFlags adds flags to a command that reads versions of providers; in is read for a password.
 func AddInputFlags(flags *pflag.FlagSet, in io.Reader) *Input {
-	access := AddAccessFlags(flags)
+	access := addAccessFlags(flags)
 
 	return &Input{
 		identity: addIdentityFlags(flags),
@@ -151,7 +151,7 @@ func (i *Input) openEntry(
 	ctx context.Context, known *catalog.Catalog, entry catalog.Entry, version string,
 ) (*published, error) {
 	if len(i.identity.arguments()) > 0 {
-		return nil, fmt.Errorf("%s is a known provider; leave out --type, --name and --version, and write LABEL:VERSION",
+		return nil, fmt.Errorf("%s is a known provider; leave out --type, --name and --version, and write %[1]s:VERSION",
 			entry.Label())
 	}
 
@@ -168,9 +168,9 @@ func (i *Input) openEntry(
 	return opened, err
 }
 
-// Variables returns the variables of a version of a source: an exact one, a range, or the newest for an empty one. The
+// variablesOf returns the variables of a version of a source: an exact one, a range, or the newest for an empty one. The
 // place is where the source is, for errors.
-func Variables(ctx context.Context, place string, from *source.Source, version string) ([]chartgen.Variable, error) {
+func variablesOf(ctx context.Context, place string, from *source.Source, version string) ([]chartgen.Variable, error) {
 	opened, err := fetch(ctx, place, from, version)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", place, err)

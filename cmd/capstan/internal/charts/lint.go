@@ -31,11 +31,10 @@ configurations, control planes and IP address management.
 
 Each argument is one of these:
 
-  * a folder in clusterctl's local-repository layout, named after the provider's
-    label: infrastructure-aws/v2.11.1/{infrastructure-components.yaml,
-    metadata.yaml}, and without VERSION the newest one in it. If the names of
-    folders do not tell the provider or the version, set --type, --name and
-    --version;
+  * a folder in clusterctl's local-repository layout:
+    infrastructure-aws/v2.11.1/{infrastructure-components.yaml, metadata.yaml},
+    and without VERSION the newest one in it. If the names of folders do not
+    tell the provider or the version, set --type, --name and --version;
   * the archive of a chart, CHART.tgz;
   * https://github.com/OWNER/PROJECT/releases/tag/VERSION, the address on another
     web server, or oci://REGISTRY/PATH of a chart or an artifact. Set --type and
@@ -55,7 +54,6 @@ errors.`,
 	}
 	o.findings = cli.AddFindingsFlags(cmd.Flags())
 	o.input = AddInputFlags(cmd.Flags(), options.In)
-	o.input.identity.guessVersion = true
 
 	return cmd
 }

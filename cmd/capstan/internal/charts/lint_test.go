@@ -77,7 +77,7 @@ func TestLintInputs(t *testing.T) {
 
 	for _, args := range [][]string{
 		{release},
-		{flat, "--name", "docker"},
+		{flat, "--name", "docker", "--version", "v1.0.0"},
 		{flat, "--name", "docker", "--type", "infrastructure", "--version", "v1.0.5"},
 		{renamed, "--name", "docker"},
 		{archive},
@@ -90,10 +90,11 @@ func TestLintInputs(t *testing.T) {
 	}
 
 	for message, args := range map[string][]string{
-		"it is not known which provider this is; set --type and --name": {flat},
+		"it is not known which provider this is; set --type and --name": {flat, "--version", "v1"},
+		"the name of the folder is no version; set --version":           {flat, "--name", "docker"},
 		web + ": it is not known which provider this is":                {web},
 		`unknown --type "infra"; use one of core, bootstrap, control-plane, infrastructure, `: {
-			flat, "--name", "docker", "--type", "infra",
+			flat, "--name", "docker", "--version", "v1", "--type", "infra",
 		},
 		"leave out --type and --name":        {release, "--name", "other"},
 		"leave out --version, or correct it": {release, "--version", "v1.0.1"},

@@ -22,7 +22,7 @@ import (
 type mirrorOptions struct {
 	*cli.Options
 
-	access *AccessFlags
+	access *accessFlags
 	charts *chartFlags
 	output *cli.OutputFlags
 
@@ -46,8 +46,8 @@ func NewMirrorCommand(options *cli.Options) *cobra.Command {
 		Short: "Copy charts and images of providers to a registry or an archive",
 		Long: `An archive can be copied to a registry later, for clusters without internet
 access. What exists in the target is not copied again, so you can continue an
-interrupted copy. At the end, the command prints the flags that make the
-operator use the mirror.
+interrupted copy. At the end, the command prints how to make the operator
+use the mirror.
 
 PROVIDER is named as for "capstan providers"; without VERSION it is the newest
 one. A folder, an archive or an address can be given instead, as for "capstan
@@ -65,16 +65,11 @@ Charts from a registry or the cluster have everything but the components.`,
 		RunE: cli.Run(o.run),
 	}
 	flags := cmd.Flags()
-	o.access = AddAccessFlags(flags)
+	o.access = addAccessFlags(flags)
 	o.charts = addChartFlags(flags, o.Warnf)
 	o.output = cli.AddOutputFlags(flags)
 	flags.StringVar(&o.to, "to", "", "Where to copy to: oci://REGISTRY[/PATH] or ARCHIVE.tar.")
-	flags.StringVar(
-		&o.files,
-		"files",
-		"",
-		"Folder for the providers' files, in clusterctl's local-repository layout.",
-	)
+	flags.StringVar(&o.files, "files", "", "Folder for the providers' files, in clusterctl's local-repository layout.")
 	flags.StringVar(&o.archive, "archive", "", "Copy the content of this archive, and nothing else.")
 	flags.StringArrayVar(&o.images, "image", nil,
 		"Additional image to copy, with http:// from a registry without TLS; can be repeated.")
@@ -85,20 +80,11 @@ Charts from a registry or the cluster have everything but the components.`,
 		"Version of cert-manager to copy as well, such as "+certmanager.Version+"; or its chart, as "+
 			"oci://REGISTRY/PATH:VERSION.",
 	)
-	flags.StringSliceVar(
-		&o.platforms,
-		"platform",
-		nil,
-		"Platforms of images to copy, such as linux/amd64. Default: all.",
-	)
+	flags.StringSliceVar(&o.platforms, "platform", nil, "Platforms of images to copy, such as linux/amd64. Default: all.")
 	flags.BoolVar(&o.chartsOnly, "charts-only", false, "Do not copy the images.")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Only list what would be copied, with sizes.")
-	flags.BoolVar(
-		&o.overwrite,
-		"overwrite",
-		false,
-		"Replace tags of images that exist with other content. Charts are never overwritten.",
-	)
+	flags.BoolVar(&o.overwrite, "overwrite", false,
+		"Replace tags of images that exist with other content. Charts are never overwritten.")
 	flags.IntVar(&o.parallel, "parallel", 4, "Number of charts and images to look up and copy at once.")
 
 	return cmd
@@ -303,7 +289,7 @@ func (o *mirrorOptions) copyToRegistry(ctx context.Context, client *oci.Client, 
 		return fmt.Errorf("%w\nrun the same command again to continue", err)
 	}
 
-	o.printFlags(target, items)
+	o.printUse(target, items)
 
 	if install := certmanager.InstallCommand(target, items); install != "" {
 		o.Printf("Install cert-manager with:")
@@ -313,22 +299,30 @@ func (o *mirrorOptions) copyToRegistry(ctx context.Context, client *oci.Client, 
 	return nil
 }
 
-// printFlags prints the flags that make the operator use the mirror.
-func (o *mirrorOptions) printFlags(target *mirror.Registry, items []*mirror.Item) {
-	o.Printf("%s contains %s. Start the operator with:", o.to, summary(items))
+// printUse prints the commands that make the operator use the mirror: a new one, and one that Helm has installed.
+func (o *mirrorOptions) printUse(target *mirror.Registry, items []*mirror.Item) {
+	var initFlags, values string
+
+	use := func(flag, value string) {
+		initFlags += " --" + flag + " " + value
+		values += " --set flags." + flag + "=" + value
+	}
 
 	charts, images := count(items)
 	if charts > 0 {
-		o.Printf("  --chart-repository=%s", target.ChartRepository())
+		use("chart-repository", target.ChartRepository())
 	}
 
 	if images > 0 {
-		o.Printf("  --image-registry=%s", target.ImageRegistry())
+		use("image-registry", target.ImageRegistry())
 	}
 
-	o.Printf("and, if the registry requires them, with credentials and a CA certificate:")
-	o.Printf("  --registry-config=FILE")
-	o.Printf("  --registry-ca=FILE")
+	o.Printf("%s contains %s. For a new management cluster:", o.to, summary(items))
+	o.Printf("  capstan init%s", initFlags)
+	o.Printf("For an operator that Helm has installed, with its CHART:")
+	o.Printf("  helm upgrade capstan CHART --namespace capstan-system --reset-then-reuse-values%s", values)
+	o.Printf("If the registry requires credentials or has its own CA, the flags registry-config and registry-ca name " +
+		"files with them.")
 }
 
 // copyToMirror copies items to a mirror, up to a number of them at the same time, and shows the progress.

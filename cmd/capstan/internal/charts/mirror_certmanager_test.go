@@ -21,10 +21,7 @@ import (
 // pushCertManager pushes cert-manager's chart and random images with
 // the names of cert-manager's. It returns a function that runs helm.
 func pushCertManager(
-	t *testing.T,
-	r *bed.Registry,
-	access []string,
-	version string,
+	t *testing.T, r *bed.Registry, access []string, version string,
 ) (helm func(args ...string) string) {
 	t.Helper()
 	g := NewWithT(t)

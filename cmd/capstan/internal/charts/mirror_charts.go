@@ -31,12 +31,8 @@ type chartFlags struct {
 func addChartFlags(flags *pflag.FlagSet, warn func(format string, args ...any)) *chartFlags {
 	f := &chartFlags{cluster: cli.AddClusterFlags(flags), catalog: cli.AddCatalogFlags(flags), warn: warn}
 	flags.StringVarP(&f.filename, "filename", "f", "", "File with the resources of the providers to copy.")
-	flags.StringVar(
-		&f.folder,
-		"source",
-		"",
-		"Folder in clusterctl's local-repository layout to read from. Default: where providers are published.",
-	)
+	flags.StringVar(&f.folder, "source", "",
+		"Folder in clusterctl's local-repository layout to read from. Default: where providers are published.")
 	flags.BoolVar(&f.installed, "installed", false, "Copy the charts that are in use in the cluster.")
 
 	return f

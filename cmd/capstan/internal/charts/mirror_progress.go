@@ -74,18 +74,15 @@ func (p *progress) finish(item *mirror.Item, result mirror.Result) {
 
 // end replaces the status line with a summary.
 func (p *progress) end() {
-	p.Drop(statusLine)
+	p.Show()
 	p.Printf("%s copied in %s", cli.Size(p.copied), time.Since(p.start).Round(time.Millisecond))
 }
-
-// statusLine is the name of the line that changes.
-const statusLine = "status"
 
 func (p *progress) draw() {
 	p.drawn = time.Now()
 	seconds := max(time.Since(p.start).Seconds(), 0.1)
 
-	p.Show(statusLine, fmt.Sprintf(
+	p.Show(fmt.Sprintf(
 		"%s of %s  %s/s  %d of %d",
 		cli.Size(p.copied+p.present),
 		cli.Size(p.total),

@@ -130,11 +130,8 @@ func TestMirrorProviders(t *testing.T) {
 
 	to := "oci://" + registry.Address + "/mirror"
 	out, _ = run("--archive", archive, "--to", to)
-	g.Expect(out).
-		To(And(
-			ContainSubstring("--chart-repository="+to+"/charts\n"),
-			ContainSubstring("--image-registry="+registry.Address+"/mirror\n"),
-		))
+	g.Expect(out).To(ContainSubstring(
+		"  capstan init --chart-repository " + to + "/charts --image-registry " + registry.Address + "/mirror\n"))
 	_, log = run("--archive", archive, "--to", to)
 	g.Expect(log).
 		To(And(ContainSubstring("present"), ContainSubstring("0.0 KiB copied"), Not(ContainSubstring("copied  "))))
@@ -160,7 +157,7 @@ func TestMirrorProviders(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-// TestMirrorPrintsFlagsThatFit: only for what the mirror contains, and all that it needs.
+// TestMirrorPrintsFlagsThatFit: only for what the mirror contains, and all that it needs, for init and for Helm.
 func TestMirrorPrintsFlagsThatFit(t *testing.T) {
 	g := NewWithT(t)
 	folder, image, _, registry, access := publishedProvider(t)
@@ -169,13 +166,15 @@ func TestMirrorPrintsFlagsThatFit(t *testing.T) {
 		out, _, err := runMirror(t, append(args, append(access, "--to", to)...)...)
 		g.Expect(err).NotTo(HaveOccurred())
 
-		_, flags, _ := strings.Cut(out, "Start the operator with:\n")
-		flags, _, _ = strings.Cut(flags, "and, if the registry requires them")
+		_, values, _ := strings.Cut(out, "--reset-then-reuse-values")
+		values, _, _ = strings.Cut(values, "\n")
+		flags := strings.NewReplacer("--set flags.", "--", "=", " ").Replace(values)
+		g.Expect(out).To(ContainSubstring("  capstan init" + flags + "\n"))
 
 		return flags
 	}
 
-	charts, images := "  --chart-repository="+to+"/charts\n", "  --image-registry="+registry.Address+"/mirror\n"
+	charts, images := " --chart-repository "+to+"/charts", " --image-registry "+registry.Address+"/mirror"
 	g.Expect(run("infrastructure-docker", "--source", folder, "--charts-only")).To(Equal(charts))
 	g.Expect(run("infrastructure-docker", "--source", folder)).To(Equal(charts + images))
 	g.Expect(run("--image", image)).To(Equal(images))
@@ -365,7 +364,7 @@ func TestMirrorFiles(t *testing.T) {
 	g.Expect(out).To(And(
 		ContainSubstring("has the files of 1 provider. Name them in clusterctl's configuration:\nproviders:\n"+
 			"- name: docker\n  type: InfrastructureProvider\n  url: "+written+"/infrastructure-components.yaml\n"),
-		ContainSubstring("--chart-repository="),
+		ContainSubstring("--chart-repository "),
 	))
 
 	config := filepath.Join(t.TempDir(), "clusterctl.yaml")

@@ -45,7 +45,11 @@ func openFolder(ctx context.Context, path string, id *identity) (*published, err
 	)
 
 	if isRelease(path) && !ranges.IsExact(release.ID) {
-		release.Name, err = id.versionOf(ctx, path)
+		if id.version == "" {
+			return nil, fmt.Errorf("%s: the name of the folder is no version; set --version", path)
+		}
+
+		release.Name = "v" + strings.TrimPrefix(id.version, "v")
 	} else if parent, release, err = pickVersion(ctx, path, id.version); err == nil {
 		label = labelOf(parent)
 	}

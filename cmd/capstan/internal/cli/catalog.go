@@ -17,12 +17,7 @@ type CatalogFlags struct{ config string }
 // AddCatalogFlags adds --config to a command.
 func AddCatalogFlags(flags *pflag.FlagSet) *CatalogFlags {
 	f := &CatalogFlags{}
-	flags.StringVar(
-		&f.config,
-		"config",
-		"",
-		"Configuration file in clusterctl's format. Default: clusterctl's own.",
-	)
+	flags.StringVar(&f.config, "config", "", "Configuration file in clusterctl's format. Default: clusterctl's own.")
 
 	return f
 }
@@ -50,6 +45,6 @@ func FindEntry(c *catalog.Catalog, argument string) (catalog.Entry, error) {
 		labels = append(labels, e.Label())
 	}
 
-	return catalog.Entry{}, fmt.Errorf("there are several providers with the name %s; use one of the labels %s",
+	return catalog.Entry{}, fmt.Errorf("there are several providers with the name %s; use one of %s",
 		argument, strings.Join(labels, ", "))
 }

@@ -92,9 +92,7 @@ func CompleteKnownNames(of v1alpha2.ProviderType) cobra.CompletionFunc {
 }
 
 // known completes with the names that providers of the catalog have.
-func known(
-	cmd *cobra.Command, name func(catalog.Entry) (string, bool),
-) ([]cobra.Completion, cobra.ShellCompDirective) {
+func known(cmd *cobra.Command, name func(catalog.Entry) (string, bool)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags := AddCatalogFlags(set)
 	copyFlags(set, cmd.Flags())

@@ -18,12 +18,8 @@ type FindingsFlags struct {
 // AddFindingsFlags adds --output, --color and --fail-on to a command.
 func AddFindingsFlags(flags *pflag.FlagSet) *FindingsFlags {
 	f := &FindingsFlags{output: AddOutputFlags(flags)}
-	flags.StringVar(
-		&f.failOn,
-		"fail-on",
-		string(contract.Error),
-		"Lowest level of findings that are a failure: error, warning.",
-	)
+	flags.StringVar(&f.failOn, "fail-on", string(contract.Error),
+		"Lowest level of findings that are a failure: error, warning.")
 	SetValues(flags, "fail-on", string(contract.Error), string(contract.Warning))
 
 	return f

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/controllers"
@@ -50,26 +49,19 @@ func (e *NoOperatorError) Error() string {
 		where = "namespace " + e.Namespace
 	}
 
-	return fmt.Sprintf("there is no Deployment with the label %s in %s", operatorLabelText(), where)
+	return fmt.Sprintf("there is no Deployment with the label %s=%s in %s", operatorLabel, operatorLabelValue, where)
 }
 
 // AmbiguousOperatorError means that there are several Deployments of the operator.
 type AmbiguousOperatorError struct{ Deployments []string }
 
 func (e *AmbiguousOperatorError) Error() string {
-	return fmt.Sprintf(
-		"several Deployments have the label %s: %s",
-		operatorLabelText(),
-		strings.Join(e.Deployments, ", "),
-	)
+	return fmt.Sprintf("several Deployments have the label %s=%s: %s", operatorLabel, operatorLabelValue,
+		strings.Join(e.Deployments, ", "))
 }
 
-// operatorLabel selects the operator's Deployment; its chart sets it.
-var operatorLabel = client.MatchingLabels{"app.kubernetes.io/name": "capstan"}
-
-func operatorLabelText() string {
-	return "app.kubernetes.io/name=" + operatorLabel["app.kubernetes.io/name"]
-}
+// operatorLabel is that of the operator's Deployment; its chart sets it.
+const operatorLabel, operatorLabelValue = "app.kubernetes.io/name", "capstan"
 
 // readOperatorConfig reads what the operator has published. It looks for the operator in a namespace; an empty one
 // means all. The error can be a *NoOperatorError or an *AmbiguousOperatorError.
@@ -84,20 +76,9 @@ func readOperatorConfig(ctx context.Context, c client.Reader, namespace string) 
 		return nil, err
 	}
 
-	if published == nil {
-		config, err := newOperatorConfig(nil)
-		if err != nil {
-			return nil, err
-		}
-
-		config.Options.Namespace = deployment.Namespace
-		config.Operator = OperatorVersion(deployment, nil)
-		config.Warnings = append(config.Warnings, fmt.Sprintf(
-			"the operator has not published its configuration in ConfigMap %s/%s, so its defaults are used; wait until it "+
-				"runs, upgrade it if it is older than this program, or set flags such as --image-registry",
-			deployment.Namespace, controllers.PublishedName))
-
-		return config, nil
+	known := published != nil
+	if !known {
+		published = &controllers.Published{}
 	}
 
 	config, err := newOperatorConfig(published.Flags)
@@ -106,8 +87,14 @@ func readOperatorConfig(ctx context.Context, c client.Reader, namespace string) 
 	}
 
 	config.Options.Namespace = deployment.Namespace
-	config.Operator = OperatorVersion(deployment, published)
+	config.Operator = OperatorVersion(published)
 	config.Contents = published.Files
+
+	if !known {
+		config.Warnings = append(config.Warnings, fmt.Sprintf("the operator has not published its configuration in "+
+			"ConfigMap %s/%s, so its defaults are used; wait until it runs, or set flags such as --image-registry",
+			deployment.Namespace, controllers.PublishedName))
+	}
 
 	return config, nil
 }
@@ -116,7 +103,7 @@ func readOperatorConfig(ctx context.Context, c client.Reader, namespace string) 
 // error can be a *NoOperatorError or an *AmbiguousOperatorError.
 func FindOperator(ctx context.Context, c client.Reader, namespace string) (*appsv1.Deployment, error) {
 	list := &appsv1.DeploymentList{}
-	if err := c.List(ctx, list, client.InNamespace(namespace), operatorLabel); err != nil {
+	if err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{operatorLabel: operatorLabelValue}); err != nil {
 		return nil, fmt.Errorf("list Deployments: %w", err)
 	}
 
@@ -133,20 +120,4 @@ func FindOperator(ctx context.Context, c client.Reader, namespace string) (*apps
 	}
 
 	return nil, &AmbiguousOperatorError{Deployments: names}
-}
-
-// operatorContainer returns the operator's container in its Deployment; nil if there are no containers.
-func operatorContainer(deployment *appsv1.Deployment) *corev1.Container {
-	containers := deployment.Spec.Template.Spec.Containers
-	for i := range containers {
-		if containers[i].Name == "operator" {
-			return &containers[i]
-		}
-	}
-
-	if len(containers) == 0 {
-		return nil
-	}
-
-	return &containers[0]
 }

@@ -1,18 +1,15 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/Masterminds/semver/v3"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capstan-project/capstan/controllers"
 )
-
-// operatorVersionLabel is the label of the operator's Deployment with the version of its chart.
-const operatorVersionLabel = "app.kubernetes.io/version"
 
 // ProgramVersion is the version of a program.
 type ProgramVersion struct {
@@ -22,35 +19,23 @@ type ProgramVersion struct {
 	ChartFormat string `json:"chartFormat,omitempty"`
 }
 
-// OperatorVersion returns the version of the operator: what it has published unless that is nil, else the tag of its
-// image, and if there is none, as with a digest, the version of its chart.
-func OperatorVersion(deployment *appsv1.Deployment, published *controllers.Published) ProgramVersion {
-	if published != nil {
-		return ProgramVersion{Version: published.Version, ChartFormat: published.ChartFormat}
+// OperatorVersion returns the version that the operator has published; empty for nil.
+func OperatorVersion(published *controllers.Published) ProgramVersion {
+	if published == nil {
+		return ProgramVersion{}
 	}
 
-	return ProgramVersion{Version: cmp.Or(tag(OperatorImage(deployment)), deployment.Labels[operatorVersionLabel])}
+	return ProgramVersion{Version: published.Version, ChartFormat: published.ChartFormat}
 }
 
 // OperatorImage returns the image of the operator; empty if it is unknown.
 func OperatorImage(deployment *appsv1.Deployment) string {
-	if container := operatorContainer(deployment); container != nil {
-		return container.Image
+	containers := deployment.Spec.Template.Spec.Containers
+	if i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == "operator" }); i >= 0 {
+		return containers[i].Image
 	}
 
 	return ""
-}
-
-// tag returns the tag of an image; empty if it has none, or a digest, which takes precedence over the tag.
-func tag(image string) string {
-	if strings.Contains(image, "@") {
-		return ""
-	}
-
-	name := image[strings.LastIndex(image, "/")+1:]
-	_, tag, _ := strings.Cut(name, ":")
-
-	return tag
 }
 
 // Differences says how the operator's results may differ from those of this program. Patch releases of a minor version

@@ -6,38 +6,15 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/capstan-project/capstan/controllers"
 )
 
-func TestOperatorVersion(t *testing.T) {
-	const repository = "localhost:5000/capstan/capstan"
+func TestOperatorImage(t *testing.T) {
+	g := NewWithT(t)
+	d := &appsv1.Deployment{}
+	g.Expect(OperatorImage(d)).To(BeEmpty())
 
-	published := &controllers.Published{Version: "v1.0.5", ChartFormat: "6"}
-
-	for name, c := range map[string]struct {
-		image     string
-		published *controllers.Published
-		want      ProgramVersion
-	}{
-		"published":        {repository + ":v1.1.0", published, ProgramVersion{"v1.0.5", "6"}},
-		"the chart's":      {repository + ":v1.1.0", nil, ProgramVersion{Version: "v1.1.0"}},
-		"a digest":         {repository + "@sha256:abc", nil, ProgramVersion{Version: "v1.1.0"}},
-		"a tag and digest": {repository + ":v1.0.0@sha256:abc", nil, ProgramVersion{Version: "v1.1.0"}},
-		"another image":    {repository + ":v1.0.9", nil, ProgramVersion{Version: "v1.0.9"}},
-		"no tag":           {repository, nil, ProgramVersion{Version: "v1.1.0"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-				Labels: map[string]string{operatorVersionLabel: "v1.1.0"},
-			}}
-			d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy"}, {Name: "operator", Image: c.image}}
-			NewWithT(t).Expect(OperatorVersion(d, c.published)).To(Equal(c.want))
-		})
-	}
-
-	NewWithT(t).Expect(OperatorVersion(&appsv1.Deployment{}, nil)).To(Equal(ProgramVersion{}))
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy"}, {Name: "operator", Image: "capstan:v1"}}
+	g.Expect(OperatorImage(d)).To(Equal("capstan:v1"))
 }
 
 func TestDifferences(t *testing.T) {

@@ -39,20 +39,9 @@ type OutputFlags struct {
 func AddOutputFlags(flags *pflag.FlagSet, more ...string) *OutputFlags {
 	formats := append([]string{FormatTable, FormatJSON, FormatYAML}, more...)
 	f := &OutputFlags{flags: flags, formats: formats}
-	flags.StringVarP(
-		&f.format,
-		"output",
-		"o",
-		FormatTable,
-		"Output format: "+strings.Join(formats, ", ")+".",
-	)
+	flags.StringVarP(&f.format, "output", "o", FormatTable, "Output format: "+strings.Join(formats, ", ")+".")
 	SetValues(flags, "output", formats...)
-	flags.StringVar(
-		&f.color,
-		"color",
-		"auto",
-		"Colors: auto, always, never.",
-	)
+	flags.StringVar(&f.color, "color", "auto", "Colors: auto, always, never.")
 	SetValues(flags, "color", "auto", "always", "never")
 
 	return f

@@ -25,7 +25,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/transport"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
@@ -66,42 +65,18 @@ func (f *PlannerFlags) Repeated() string {
 // AddPlannerFlags adds the operator's flags to a command that plans what the operator would do.
 func AddPlannerFlags(flags *pflag.FlagSet) *PlannerFlags {
 	f := &PlannerFlags{flags: flags}
-	flags.StringVar(
-		&f.operatorNamespace,
-		"operator-namespace",
-		"",
-		"Namespace of the operator whose configuration is used. Default: search all.",
-	)
-	flags.StringVar(
-		&f.config.Options.ImageRegistry,
-		"image-registry",
-		"",
-		"Registry, as host[:port][/path], that replaces that of every image. Default: the operator's.",
-	)
-	flags.StringVar(
-		&f.config.ChartRepository,
-		"chart-repository",
-		"",
-		"Repository with charts, as oci://HOST[/PATH]. Default: the operator's.",
-	)
-	flags.StringVar(
-		&f.config.RegistryConfig,
-		"registry-config",
-		"",
-		"File with credentials for registries, as written by docker login. Default: docker's own.",
-	)
-	flags.StringVar(
-		&f.config.RegistryCA,
-		"registry-ca",
-		"",
-		"File with additional CA certificates for registries. Default: the operator's.",
-	)
-	flags.StringVar(
-		&f.config.Options.ConfigFile,
-		"config",
-		"",
-		"Configuration file in clusterctl's format. Default: the operator's.",
-	)
+	flags.StringVar(&f.operatorNamespace, "operator-namespace", "",
+		"Namespace of the operator whose configuration is used. Default: search all.")
+	flags.StringVar(&f.config.Options.ImageRegistry, "image-registry", "",
+		"Registry, as host[:port][/path], that replaces that of every image. Default: the operator's.")
+	flags.StringVar(&f.config.ChartRepository, "chart-repository", "",
+		"Repository with charts, as oci://HOST[/PATH]. Default: the operator's.")
+	flags.StringVar(&f.config.RegistryConfig, "registry-config", "",
+		"File with credentials for registries, as written by docker login. Default: docker's own.")
+	flags.StringVar(&f.config.RegistryCA, "registry-ca", "",
+		"File with additional CA certificates for registries. Default: the operator's.")
+	flags.StringVar(&f.config.Options.ConfigFile, "config", "",
+		"Configuration file in clusterctl's format. Default: the operator's.")
 
 	return f
 }
@@ -340,7 +315,7 @@ func (p *Planner) Plan(ctx context.Context, provider v1alpha2.Provider) (*plan.P
 }
 
 // PlanWithoutSecrets is Plan for users who may not read Secrets. Variables that a Secret or the operator's environment
-// can set have view.UnknownValue, and CRDs that the user may not read are left out.
+// can set have a text instead of their values, and CRDs that the user may not read are left out.
 func (p *Planner) PlanWithoutSecrets(ctx context.Context, provider v1alpha2.Provider) (*plan.Preview, error) {
 	reader := *p.reader
 	reader.withoutSecrets = true
@@ -367,7 +342,7 @@ func (p *Planner) PlanWithoutSecrets(ctx context.Context, provider v1alpha2.Prov
 
 	prefixes := chartgen.Prefixes(planned.Chart.Chart)
 	for _, name := range names {
-		variables[name] = prefixes[name] + view.UnknownValue(name)
+		variables[name] = prefixes[name] + "(unknown " + name + ")"
 	}
 
 	maps.Copy(variables, provider.GetSpec().Variables)

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 
 	"github.com/capstan-project/capstan/controllers/object"
@@ -16,54 +15,26 @@ type Progress struct {
 	height int
 
 	mu    sync.Mutex
-	names []string          // of the lines that change, in their order
-	lines map[string]string // by name
-	drawn []string          // the rows that change, as they are on the terminal
+	lines []string // that change
+	drawn []string // the rows that change, as they are on the terminal
 }
 
 // NewProgress shows progress on a stream.
 func NewProgress(out io.Writer) *Progress {
 	width, height := size(out)
 
-	return &Progress{out: out, width: width, height: height, lines: map[string]string{}}
+	return &Progress{out: out, width: width, height: height}
 }
 
-// Show sets the line with a name that changes. Without a terminal it does nothing, and returns false.
-func (p *Progress) Show(name, line string) bool {
-	p.update(func() { p.set(name, line) })
-
-	return p.isTerminal()
+// Show sets the lines that change; without any, it removes them. Without a terminal it does nothing.
+func (p *Progress) Show(lines ...string) {
+	if p.isTerminal() {
+		p.update(func() { p.lines = lines })
+	}
 }
 
 // isTerminal reports whether there are lines that change.
 func (p *Progress) isTerminal() bool { return p.width > 0 }
-
-// set sets a line, to be drawn.
-func (p *Progress) set(name, line string) {
-	if !p.isTerminal() {
-		return
-	}
-
-	if _, exists := p.lines[name]; !exists {
-		p.names = append(p.names, name)
-	}
-
-	p.lines[name] = line
-}
-
-// clear removes all lines that change, within change or update.
-func (p *Progress) clear() {
-	p.names = nil
-	clear(p.lines)
-}
-
-// Drop removes the line with a name.
-func (p *Progress) Drop(name string) {
-	p.update(func() {
-		p.names = slices.DeleteFunc(p.names, func(n string) bool { return n == name })
-		delete(p.lines, name)
-	})
-}
 
 // Printf prints a line that stays.
 func (p *Progress) Printf(format string, args ...any) {
@@ -135,10 +106,10 @@ func (p *Progress) shown() []string {
 
 	var wrapped []string
 
-	cut := make([]string, 0, len(p.names))
+	cut := make([]string, 0, len(p.lines))
 
-	for _, name := range p.names {
-		line := object.Printable(p.lines[name])
+	for _, line := range p.lines {
+		line = object.Printable(line)
 		cut = append(cut, Cut(line, p.width))
 
 		for i, part := range wrap(line, p.width-len(continued)) {

@@ -56,12 +56,17 @@ func TestProgressFitsTheTerminal(t *testing.T) {
 
 	var out bytes.Buffer
 
-	p := &Progress{out: &out, width: 80, height: height, lines: map[string]string{}}
+	p := &Progress{out: &out, width: 80, height: height}
+
+	var shown []string
 
 	for round := range 3 {
+		shown = nil
 		for n := range lines {
-			g.Expect(p.Show(fmt.Sprint(n), fmt.Sprintf("line %d, round %d", n, round))).To(BeTrue())
+			shown = append(shown, fmt.Sprintf("line %d, round %d", n, round))
 		}
+
+		p.Show(shown...)
 	}
 
 	g.Expect(screen(g, out.String(), height)).To(Equal([]string{
@@ -69,7 +74,7 @@ func TestProgressFitsTheTerminal(t *testing.T) {
 	}))
 
 	for n := range lines {
-		p.Drop(fmt.Sprint(n))
+		p.Show(shown[n+1:]...)
 		p.Printf("%d is done", n)
 	}
 
@@ -84,18 +89,19 @@ func TestProgressWritesChanges(t *testing.T) {
 
 	var out bytes.Buffer
 
-	p := &Progress{out: &out, width: 30, height: 6, lines: map[string]string{}}
+	p := &Progress{out: &out, width: 30, height: 6}
 
-	p.Show("a", "a: applying v1.0.0: Unschedulable: no node")
-	p.Show("b", "b: waits")
+	const applying = "a: applying v1.0.0: Unschedulable: no node"
+
+	p.Show(applying, "b: waits")
 	g.Expect(screen(g, out.String(), p.height)).To(Equal([]string{
 		"a: applying v1.0.0:", "  Unschedulable: no node", "b: waits",
 	}))
 
 	out.Reset()
-	p.Show("b", "b: waits")
+	p.Show(applying, "b: waits")
 	g.Expect(out.String()).To(BeEmpty())
 
-	p.Show("b", "b: runs")
+	p.Show(applying, "b: runs")
 	g.Expect(out.String()).To(Equal("\x1b[1A\x1b[2Kb: runs\r\x1b[1B"))
 }

@@ -64,10 +64,7 @@ func (f *ResourceFlags) Open(
 
 // Resource returns the resource that the arguments and flags select.
 func (f *ResourceFlags) Resource(
-	ctx context.Context,
-	o *Options,
-	cluster *Cluster,
-	args []string,
+	ctx context.Context, o *Options, cluster *Cluster, args []string,
 ) (v1alpha2.Provider, error) {
 	var (
 		p   v1alpha2.Provider

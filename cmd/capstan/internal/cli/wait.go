@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,7 +112,7 @@ func (c *Cluster) WaitAll(
 		return w.look(condition), nil
 	})
 
-	w.progress.change(w.progress.clear)
+	w.progress.Show()
 
 	late := new(timeoutError)
 	if !errors.As(err, &late) {
@@ -215,14 +216,14 @@ func (w *waiter) look(condition Condition) string {
 			w.progress.print(line)
 		}
 
-		w.progress.clear()
+		w.progress.lines = nil
 
 		for _, one := range pending {
 			w.show(one, elapsed)
 		}
 
-		if len(pending) > 0 {
-			w.progress.set("elapsed", "waiting for "+elapsed)
+		if len(pending) > 0 && w.progress.isTerminal() {
+			w.progress.lines = append(w.progress.lines, "waiting for "+elapsed)
 		}
 	})
 
@@ -260,7 +261,9 @@ func (o *waited) check(condition Condition) (bool, error) {
 // show shows the verdict of a provider: on a terminal always, otherwise what is news.
 func (w *waiter) show(one *waited, elapsed string) {
 	if w.progress.isTerminal() {
-		w.progress.set(one.name, v1alpha2.Label(one.provider)+": "+one.verdict.String())
+		line := v1alpha2.Label(one.provider) + ": " + one.verdict.String()
+		w.progress.lines = append(w.progress.lines, line)
+
 		return
 	}
 
@@ -279,16 +282,7 @@ func (w *waiter) show(one *waited, elapsed string) {
 }
 
 // read reads the providers: of a kind and namespace by one request.
-func (w *waiter) read(ctx context.Context) (err error) {
-	defer func() {
-		switch {
-		case err == nil:
-			w.unread = ""
-		case ctx.Err() == nil: // an interrupted request says nothing
-			w.unread = err.Error()
-		}
-	}()
-
+func (w *waiter) read(ctx context.Context) error {
 	type group struct {
 		kind      v1alpha2.ProviderType
 		namespace string
@@ -302,31 +296,32 @@ func (w *waiter) read(ctx context.Context) (err error) {
 	}
 
 	for of, members := range groups {
-		if len(members) == 1 { // for which the permission to list is not needed
-			if err := w.cluster.read(ctx, members[0]); err != nil {
-				return err
-			}
-
-			continue
-		}
-
 		list := of.kind.NewList()
 		if err := w.cluster.Client.List(ctx, list, client.InNamespace(of.namespace)); err != nil {
-			return fmt.Errorf("read %s: %w", members[0].name, err)
+			err = fmt.Errorf("read %s: %w", members[0].name, err)
+			if ctx.Err() == nil { // an interrupted request says nothing
+				w.unread = err.Error()
+			}
+
+			return err
 		}
 
 		for _, one := range members {
-			one.isGone = true
-
-			for _, found := range list.GetItems() {
-				if found.GetName() == one.provider.GetName() {
-					one.provider, one.isGone = found, false
-				}
-			}
+			one.find(list.GetItems())
 		}
 	}
 
+	w.unread = ""
+
 	return nil
+}
+
+// find takes over the provider as it was read, if it still exists.
+func (o *waited) find(read []v1alpha2.Provider) {
+	i := slices.IndexFunc(read, func(p v1alpha2.Provider) bool { return p.GetName() == o.provider.GetName() })
+	if o.isGone = i < 0; !o.isGone {
+		o.provider = read[i]
+	}
 }
 
 // printed is what was printed last of a provider, without a terminal.
@@ -347,16 +342,6 @@ func (w *waiter) isDue(p v1alpha2.Provider, verdict view.Verdict, last printed) 
 	}
 
 	return verdict.Text != last.verdict.Text || verdict.Cause != last.verdict.Cause && quiet > causeInterval
-}
-
-// read reads a provider.
-func (c *Cluster) read(ctx context.Context, one *waited) error {
-	err := c.Client.Get(ctx, client.ObjectKeyFromObject(one.provider), one.provider)
-	if one.isGone = apierrors.IsNotFound(err); one.isGone || err == nil {
-		return nil
-	}
-
-	return fmt.Errorf("read %s: %w", one.name, err)
 }
 
 // Ready is met when the operator has reconciled the resource's current generation, as the last request asks for, and

@@ -69,9 +69,16 @@ func ready(w http.ResponseWriter, _ *http.Request) {
 	p.Status.ObservedGeneration = p.Generation
 	p.Status.InstalledVersion = new("v1.0.0")
 	conditions.MarkTrue(p, v1alpha2.ReadyCondition, "Some", "v1.0.0 is healthy")
+	list(w, *p)
+}
+
+// list answers with the core providers that there are.
+func list(w http.ResponseWriter, found ...v1alpha2.CoreProvider) {
+	answer := &v1alpha2.CoreProviderList{Items: found}
+	answer.SetGroupVersionKind(v1alpha2.GroupVersion.WithKind("CoreProviderList"))
 
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(p)
+	_ = json.NewEncoder(w).Encode(answer)
 }
 
 // status returns an answer as API servers give it.
@@ -143,9 +150,7 @@ func TestWaitPrintsACauseOnce(t *testing.T) {
 			conditions.MarkReconciling(p, v1alpha2.ProgressingReason, "%s", verdict)
 			conditions.MarkFalse(p, v1alpha2.ReadyCondition, v1alpha2.ProgressingReason,
 				"%s: Deployment x: %s", verdict, cause)
-
-			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(p)
+			list(w, *p)
 		}
 	}
 
@@ -169,7 +174,7 @@ func TestWaitEndsWithAnError(t *testing.T) {
 	}{
 		"403": {status(http.StatusForbidden, metav1.StatusReasonForbidden), "read CoreProvider capi-system/cluster-api: "},
 		"401": {status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized), "read CoreProvider capi-system/"},
-		"404": {status(http.StatusNotFound, metav1.StatusReasonNotFound),
+		"none": {func(w http.ResponseWriter, _ *http.Request) { list(w) },
 			"CoreProvider capi-system/cluster-api: the provider was deleted in the meantime"},
 	} {
 		t.Run(name, func(t *testing.T) {

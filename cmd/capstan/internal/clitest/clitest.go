@@ -26,10 +26,7 @@ func Run(ctx context.Context, command Command, args ...string) (stdout, stderr s
 
 // RunWithInput runs a command with standard input.
 func RunWithInput(
-	ctx context.Context,
-	command Command,
-	input string,
-	args ...string,
+	ctx context.Context, command Command, input string, args ...string,
 ) (stdout, stderr string, err error) {
 	streams, in, out, errOut := genericiooptions.NewTestIOStreams()
 	in.WriteString(input)

@@ -61,12 +61,8 @@ removed.`,
 	opts.cluster = cli.AddClusterFlags(flags)
 	opts.wait = cli.AddWaitFlags(flags, "the providers are removed")
 	opts.selection = cli.AddSelectionFlags(cmd)
-	flags.BoolVar(
-		&opts.includeCRDs,
-		"include-crd",
-		false,
-		"Delete the providers' CRDs as well, once there are no objects of their kinds.",
-	)
+	flags.BoolVar(&opts.includeCRDs, "include-crd", false,
+		"Delete the providers' CRDs as well, once there are no objects of their kinds.")
 	flags.BoolVar(&opts.includeNamespace, "include-namespace", false, "Delete the providers' namespaces as well.")
 	flags.BoolVar(&opts.force, "force", false, "Remove providers even if they are in use.")
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "Only list what would be removed, and what prevents it.")

@@ -3,10 +3,10 @@ package providers
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
@@ -41,7 +41,8 @@ and with --baseline as well, how two revisions differ.
 
 Values of Secrets are not shown, nor those of variables from Secrets. CRDs that
 would change are only listed, with what would be unsafe for existing objects.
-What you may not read is left out, and named in a warning.
+If you may not read Secrets, what the resource asks for is compared instead of
+what is installed, and a warning says so.
 
 The exit code is 1 for errors, and with --exit-code 2 if there are changes.`,
 		Example: `  capstan diff infrastructure-aws
@@ -91,9 +92,7 @@ func (o *diffOptions) run(ctx context.Context, args []string) error {
 }
 
 // difference returns what the flags ask for.
-func (o *diffOptions) difference(
-	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider,
-) (*difference, error) {
+func (o *diffOptions) difference(ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider) (*difference, error) {
 	if o.baseline == 0 {
 		return o.compare(ctx, cluster, p)
 	}
@@ -113,14 +112,10 @@ func (o *diffOptions) difference(
 }
 
 // compare compares the current revision of the release with what would be installed.
-func (o *diffOptions) compare(
-	ctx context.Context,
-	cluster *cli.Cluster,
-	p v1alpha2.Provider,
-) (*difference, error) {
+func (o *diffOptions) compare(ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider) (*difference, error) {
 	current, observed, err := cluster.Installed(ctx, p)
 	if apierrors.IsForbidden(err) && o.revision == 0 && p.GetSpec().KubeConfig == nil {
-		return o.compareWithObjects(ctx, cluster, p)
+		return o.compareResources(ctx, cluster, p)
 	}
 
 	if err != nil {
@@ -140,8 +135,9 @@ func (o *diffOptions) compare(
 	return o.describe(p, plan, c, findings), nil
 }
 
-// compareWithObjects is compare for users who may not read Secrets. A warning names what is left out.
-func (o *diffOptions) compareWithObjects(
+// compareResources is compare for users who may not read Helm's records: instead of what is installed, it takes what the
+// resource in the cluster asks for, with the installed version. A warning says so.
+func (o *diffOptions) compareResources(
 	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider,
 ) (*difference, error) {
 	planner, err := o.resource.Planner.Planner(ctx, o.Options, cluster)
@@ -154,41 +150,49 @@ func (o *diffOptions) compareWithObjects(
 		return nil, err
 	}
 
+	current := p.ProviderType().New()
+	if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(p), current); client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+
 	installed := &release.Record{}
 
-	if version := p.GetStatus().InstalledVersion; version != nil {
-		current := p.DeepCopyObject().(v1alpha2.Provider)
+	if version := current.GetStatus().InstalledVersion; version != nil {
+		if v := view.VerdictOf(current); v.State != view.Ready || v.Cause != "" {
+			o.Warnf("not all that the resource asks for is installed: %s", v)
+		}
+
 		current.GetSpec().Version = *version
 
-		rendered, err := planner.PlanWithoutSecrets(ctx, current)
+		before, err := planner.PlanWithoutSecrets(ctx, current)
 		if err != nil {
 			return nil, fmt.Errorf("the installed version: %w", err)
 		}
 
-		installed = rendered.Rendered
+		installed = before.Rendered
 	}
 
-	c, left, err := cluster.Views().CompareWithObjects(ctx, p, installed, preview.Rendered, o.contextLines)
+	c, err := view.CompareWithPlan(p, state.History{Release: plan.ReleaseKey(p)}, installed, preview.Rendered,
+		o.contextLines)
 	if err != nil {
 		return nil, err
 	}
 
-	left = append(left, "variables in Secrets")
-	if preview.CRDs == nil {
-		left = append(left, "CustomResourceDefinition")
-	}
-
 	report, err := planner.CheckCRDs(ctx, p, preview)
 
+	unknown := "variables in Secrets"
+
 	switch {
+	case preview.CRDs == nil:
+		unknown += " and changes of CRDs"
 	case apierrors.IsForbidden(err):
-		left = append(left, "what changes of CRDs would break")
+		unknown += " and what changes of CRDs would break"
 	case err != nil:
 		o.Warnf("the changes of CRDs were not checked: %s", err)
 	}
 
-	o.Warnf("left out, because you may not read it: %s; to compare all, you need get and list for secrets in namespace "+
-		"%s, and get for these kinds", strings.Join(left, ", "), p.GetNamespace())
+	o.Warnf("what the resource asks for is compared, not what is installed, because you may not list secrets in namespace "+
+		"%s; unknown are %s", p.GetNamespace(), unknown)
 
 	return o.describe(p, preview, c, texts(report)), nil
 }
@@ -226,10 +230,7 @@ func (o *diffOptions) describe(
 // plan returns what would be installed: the revision that a flag or the resource selects, or what
 // the rest of the resource asks for. It also returns what is wrong with the changes of CRDs.
 func (o *diffOptions) plan(
-	ctx context.Context,
-	cluster *cli.Cluster,
-	p v1alpha2.Provider,
-	observed state.History,
+	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, observed state.History,
 ) (*plan.Preview, []string, error) {
 	number := o.revision
 
@@ -269,10 +270,7 @@ func (o *diffOptions) plan(
 // planRollback returns an earlier revision, and what would be left of CRDs that it does not include. A rollback does
 // not change CRDs.
 func (o *diffOptions) planRollback(
-	ctx context.Context,
-	cluster *cli.Cluster,
-	p v1alpha2.Provider,
-	revision state.Revision,
+	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, revision state.Revision,
 ) (*plan.Preview, []string, error) {
 	record, err := cluster.Releases.Read(ctx, plan.ReleaseKey(p), revision)
 	if err != nil {

@@ -115,9 +115,7 @@ func (o *rollbackOptions) begin(
 }
 
 // end returns the change of a resource that ends a rollback, and asks whether to make it.
-func (o *rollbackOptions) end(
-	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider,
-) (map[string]any, error) {
+func (o *rollbackOptions) end(ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider) (map[string]any, error) {
 	spec, v := map[string]any{}, view.NewProvider(p)
 	wanted := cmp.Or(v.Chosen, v.Wanted, "the newest version")
 	after := p.DeepCopyObject().(v1alpha2.Provider)
@@ -166,9 +164,7 @@ func (o *rollbackOptions) end(
 }
 
 // changes returns what changes in the cluster if a resource becomes another one.
-func (o *rollbackOptions) changes(
-	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider,
-) (*difference, error) {
+func (o *rollbackOptions) changes(ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider) (*difference, error) {
 	resource := &cli.ResourceFlags{Cluster: o.cluster, Planner: &cli.PlannerFlags{}}
 
 	return (&diffOptions{Options: o.Options, resource: resource}).difference(ctx, cluster, p)
@@ -177,10 +173,7 @@ func (o *rollbackOptions) changes(
 // selectRevision returns the revision that an argument names. Without one it is the latest earlier
 // revision that was healthy.
 func selectRevision(
-	ctx context.Context,
-	cluster *cli.Cluster,
-	p v1alpha2.Provider,
-	args []string,
+	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, args []string,
 ) (state.Revision, error) {
 	observed, err := cluster.Releases.Observe(ctx, plan.ReleaseKey(p))
 	if err != nil {

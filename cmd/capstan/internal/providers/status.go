@@ -1,5 +1,4 @@
-// Package providers has the commands for the providers of a management cluster, and for those that
-// can be installed.
+// Package providers has the commands for the providers of a management cluster.
 package providers
 
 import (
@@ -55,7 +54,7 @@ wait.
 With PROVIDER, its release is shown as a tree, with all that is known of it.
 What is in order is only counted. --output tree shows all providers like that.
 
-PROVIDER is a label (infrastructure-aws), a kind and name
+PROVIDER is the name of the release (infrastructure-aws), a kind and name
 (infrastructureprovider/aws), or a name that only one provider has.`,
 		Example: `  capstan status
   capstan status infrastructure-aws
@@ -69,13 +68,7 @@ PROVIDER is a label (infrastructure-aws), a kind and name
 	o.output = cli.AddOutputFlags(flags, cli.FormatTree, cli.FormatWide, cli.FormatName)
 	o.wait = cli.AddWaitFlags(flags, "the providers are ready, and then show them")
 	o.wait.Wait, flags.Lookup("wait").DefValue = false, "false"
-	flags.BoolVarP(
-		&o.allNamespaces,
-		"all-namespaces",
-		"A",
-		false,
-		"Show all namespaces, which is the default.",
-	)
+	flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Show all namespaces, which is the default.")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "Show the status again whenever it changes.")
 	flags.StringVarP(&o.selector, "selector", "l", "", "Only show providers whose resources have these labels.")
 	flags.BoolVar(&o.exitCode, "exit-code", false, "Exit with code 2 if not all providers are ready.")

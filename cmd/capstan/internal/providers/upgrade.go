@@ -32,11 +32,7 @@ func NewUpgradeCommand(options *cli.Options) *cobra.Command {
 // cannot be read has none, which causes a warning. Only the sources of those that are named are read; without names, of
 // all.
 func readAvailable(
-	ctx context.Context,
-	o *cli.Options,
-	cluster *cli.Cluster,
-	planner *cli.Planner,
-	names []string,
+	ctx context.Context, o *cli.Options, cluster *cli.Cluster, planner *cli.Planner, names []string,
 ) ([]*installedProvider, error) {
 	found, err := cluster.Providers(ctx)
 	if err != nil {
@@ -90,12 +86,12 @@ func readAvailable(
 
 	progress := cli.NewProgress(o.ErrOut)
 	slow := time.AfterFunc(time.Second, func() {
-		progress.Show("sources", "Asking the sources of the providers for their versions")
+		progress.Show("Asking the sources of the providers for their versions")
 	})
 	err = group.Wait()
 
 	slow.Stop()
-	progress.Drop("sources")
+	progress.Show()
 	warnOfUnread(o, installed)
 
 	return installed, err

@@ -53,18 +53,9 @@ newest in that range. Providers without a newer version are not changed.`,
 	o.cluster = cli.AddClusterFlags(flags)
 	o.planner = cli.AddPlannerFlags(flags)
 	o.wait = cli.AddWaitFlags(flags, "all providers are ready")
-	flags.StringVar(
-		&o.contract,
-		"contract",
-		"",
-		"Upgrade to the newest versions for this contract of core, such as v1beta2.",
-	)
-	flags.StringVar(
-		&o.version,
-		"version",
-		"",
-		"Upgrade to this version, or to the newest in this range, such as ~1.13.",
-	)
+	flags.StringVar(&o.contract, "contract", "",
+		"Upgrade to the newest versions for this contract of core, such as v1beta2.")
+	flags.StringVar(&o.version, "version", "", "Upgrade to this version, or to the newest in this range, such as ~1.13.")
 	flags.StringSliceVar(&o.only, "only", nil, "Providers to upgrade, with --contract or --version. Default: all.")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Only show what would be upgraded.")
 	flags.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "Accept versions that are older than the installed ones.")

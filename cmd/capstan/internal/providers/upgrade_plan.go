@@ -76,9 +76,7 @@ func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
 	return nil
 }
 
-func printPlans(
-	o *cli.Options, printer *cli.Printer, plans []upgradePlan, unknown []string, flags string,
-) error {
+func printPlans(o *cli.Options, printer *cli.Printer, plans []upgradePlan, unknown []string, flags string) error {
 	return printer.Print(plans, func() error {
 		if len(plans) == 0 {
 			printer.Printf("There are no installed providers.")

@@ -100,9 +100,31 @@ func disrupts(before, after *unstructured.Unstructured) bool {
 // every object of a Helm release has.
 func withoutMarks(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
-	view.WithoutMarks(o)
+
+	unstructured.RemoveNestedField(o.Object, "status")
+
+	for _, field := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+
+	o.SetLabels(without(o.GetLabels(), v1alpha2.ManagedByLabel))
+	o.SetAnnotations(without(o.GetAnnotations(),
+		v1alpha2.HelmReleaseNameAnnotation, v1alpha2.HelmReleaseNamespaceAnnotation))
 
 	return o
+}
+
+// without returns a map without keys; nil if nothing is left.
+func without(m map[string]string, keys ...string) map[string]string {
+	for _, key := range keys {
+		delete(m, key)
+	}
+
+	if len(m) == 0 {
+		return nil
+	}
+
+	return m
 }
 
 // maxFields is how many fields of a CRD are printed.

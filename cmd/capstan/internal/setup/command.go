@@ -41,9 +41,11 @@ func NewCommand(o *cli.Options) *cobra.Command {
 As with clusterctl, a cluster without a core provider also gets core and the
 kubeadm providers, unless you name others.
 
+The command first checks the version of the API server, your permissions, the
+sources and the variables; with --dry-run, that is all it does.
+
 Variables of providers come from --variables, the environment and the
-configuration file, in this order of precedence. The command lists what each
-provider needs before it changes anything, and writes the values to Secrets.
+configuration file, in this order of precedence, and are written to Secrets.
 
 What the cluster has already is left as it is, so you can run the command again
 after an error, or to add providers. In Secrets that the command has created, it
@@ -101,6 +103,10 @@ func (o *options) run(ctx context.Context, _ []string) error {
 	isTable := printer.Format == cli.FormatTable
 	if isTable {
 		plan.print(printer)
+
+		if err := o.check(ctx, cluster, plan); err != nil {
+			return err
+		}
 	}
 
 	err = incomplete(plan.providers, "set them in the environment, in the configuration file, or in the file of "+

@@ -212,6 +212,8 @@ func TestBrowserPages(t *testing.T) {
 
 					g.Expect(b.evaluate(`document.documentElement.scrollWidth`)).To(BeNumerically("<=", width))
 					g.Expect(b.evaluate(`getComputedStyle(document.querySelector(".copy")).display`)).NotTo(Equal("none"))
+					g.Expect(b.evaluate(`[...document.querySelectorAll(".verdict > div")].every(
+						message => message.scrollHeight <= message.clientHeight)`)).To(BeTrue(), "no cause is cut")
 
 					if axe != "" {
 						b.run(chromedp.Evaluate(axe, nil))

@@ -48,9 +48,7 @@ type Change struct {
 type Line struct{ Kind, Text string }
 
 // newCompare returns the page with a comparison of the sides. History is what can be compared.
-func newCompare(
-	frame Frame, v view.Provider, sides view.Sides, history []view.Revision, c view.Comparison,
-) *Compare {
+func newCompare(frame Frame, v view.Provider, sides view.Sides, history []view.Revision, c view.Comparison) *Compare {
 	p := &Compare{Frame: frame, Card: Card{v, frame}, Command: command(v, diffArguments(sides)...)}
 	p.addChoices(sides, history)
 	p.Note = c.Withheld

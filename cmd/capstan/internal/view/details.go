@@ -73,9 +73,7 @@ type Event struct {
 }
 
 // details reads the details of a provider. A part that cannot be read is named in Unknown.
-func (r *Reader) details(
-	ctx context.Context, p v1alpha2.Provider, recorded []*unstructured.Unstructured,
-) *Details {
+func (r *Reader) details(ctx context.Context, p v1alpha2.Provider, recorded []*unstructured.Unstructured) *Details {
 	d := &Details{Images: images(recorded), Trust: trust(p)}
 
 	unless := func(err error, what string) {

@@ -59,9 +59,7 @@ func (r *Reader) Detailed(ctx context.Context, p v1alpha2.Provider) (Provider, e
 }
 
 // provider also returns the objects of the newest revision.
-func (r *Reader) provider(
-	ctx context.Context, p v1alpha2.Provider,
-) (Provider, []*unstructured.Unstructured, error) {
+func (r *Reader) provider(ctx context.Context, p v1alpha2.Provider) (Provider, []*unstructured.Unstructured, error) {
 	v := NewProvider(p)
 
 	if v.Remote {
@@ -250,9 +248,7 @@ func (r *Reader) History(ctx context.Context, p v1alpha2.Provider) ([]Revision, 
 }
 
 // record reads the record of a revision. If it cannot be read, its description is the reason.
-func (r *Reader) record(
-	ctx context.Context, observed state.History, revision state.Revision,
-) (*release.Record, error) {
+func (r *Reader) record(ctx context.Context, observed state.History, revision state.Revision) (*release.Record, error) {
 	record, err := r.Releases.Read(ctx, observed.Release, revision)
 
 	corrupt := new(storage.CorruptError)

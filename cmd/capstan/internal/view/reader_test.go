@@ -198,11 +198,7 @@ func TestHistory(t *testing.T) {
 	history, err := reader.History(t.Context(), p)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(history).To(HaveExactElements(
-		And(
-			HaveField("By", "capstan"),
-			HaveField("Reason", "2 objects adopted from v1.9.0"),
-			HaveField("Health()", "yes"),
-		),
+		And(HaveField("By", "capstan"), HaveField("Reason", "2 objects adopted from v1.9.0"), HaveField("Health()", "yes")),
 		And(
 			HaveField("By", "helm"),
 			HaveField("Reason", ""),

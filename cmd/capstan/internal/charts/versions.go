@@ -1,4 +1,4 @@
-package providers
+package charts
 
 import (
 	"cmp"
@@ -14,7 +14,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/catalog"
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/source"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
@@ -63,7 +62,7 @@ func (o *listOptions) printVariables(
 		return err
 	}
 
-	variables, err := charts.Variables(ctx, entry.Label(), from, version)
+	variables, err := variablesOf(ctx, entry.Label(), from, version)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package providers
+package charts
 
 import (
 	"os"
@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/fakesource"
@@ -94,7 +93,7 @@ func TestVersionsOfUnknownProvider(t *testing.T) {
 	for name, message := range map[string]string{
 		"infrastructure-unknown": "unknown provider: InfrastructureProvider unknown; `capstan providers` lists the " +
 			"known ones",
-		"kubeadm": "there are several providers with the name kubeadm; use one of the labels " +
+		"kubeadm": "there are several providers with the name kubeadm; use one of " +
 			"bootstrap-kubeadm, control-plane-kubeadm",
 	} {
 		_, _, err := clitest.Run(t.Context(), NewListCommand, name)
@@ -117,7 +116,7 @@ func TestVariables(t *testing.T) {
 	t.Cleanup(registry.Stop)
 
 	repository := "http://" + registry.Address
-	_, _, err = clitest.Run(t.Context(), charts.NewMirrorCommand, folder, "--charts-only", "--to", repository)
+	_, _, err = clitest.Run(t.Context(), NewMirrorCommand, folder, "--charts-only", "--to", repository)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	file := configured(t, "providers: [{name: aws, type: InfrastructureProvider, url: \"file://"+

@@ -1,4 +1,4 @@
-package providers
+package charts
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capstan-project/capstan/chartgen/catalog"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
@@ -18,7 +17,7 @@ type listOptions struct {
 	*cli.Options
 
 	catalog    *cli.CatalogFlags
-	registries *charts.AccessFlags
+	registries *accessFlags
 	output     *cli.OutputFlags
 	repository string
 	all        bool
@@ -36,7 +35,7 @@ are published. Those of the configuration file are marked, and take precedence
 over clusterctl's.
 
 With NAME, list the newest patch release of each minor version with its
-contract. NAME is a label (infrastructure-aws), a type and name
+contract. NAME is that of the release (infrastructure-aws), a type and name
 (infrastructure/aws), or a name that only one provider has.
 
 With --variables, list the variables of a version, the required ones first;
@@ -53,7 +52,7 @@ configuration file: GITHUB_TOKEN, GITLAB_ACCESS_TOKEN.`,
 		RunE:              cli.Run(o.run),
 	}
 	o.catalog = cli.AddCatalogFlags(cmd.Flags())
-	o.registries = charts.AddAccessFlags(cmd.Flags())
+	o.registries = addAccessFlags(cmd.Flags())
 	o.output = cli.AddOutputFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&o.all, "all", false, "List every version of the provider, including pre-releases.")
 	cmd.Flags().BoolVar(&o.variables, "variables", false, "List the variables of a version.")
