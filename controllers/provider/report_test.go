@@ -182,7 +182,7 @@ func TestPanicIsReported(t *testing.T) {
 
 	recorder := events.NewFakeRecorder(10)
 	r := &Reconciler{Type: v1alpha2.InfrastructureProviderType, Dependencies: &Dependencies{
-		Client: consistency.NewClient(live), APIReader: live, Events: recorder,
+		Client: consistency.NewClient(live, live), APIReader: live, Events: recorder,
 	}}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(p)}
 
