@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/namespaces"
 	"github.com/capstan-project/capstan/controllers/paging"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // Connection describes how to connect to a cluster.
@@ -50,6 +51,7 @@ type Cluster struct {
 	clients // of the connection itself
 
 	connection Connection
+	kinds      *cluster.Kinds
 	tracker    *health.Tracker
 	own        *Target
 	// uid is nil until it was asked for.
@@ -63,12 +65,17 @@ type Cluster struct {
 // Start to run the caches. wake is called for providers whose objects have
 // changed.
 func NewCluster(connection Connection, wake health.Wake) (*Cluster, error) {
-	own, err := connection.clientsOf("")
+	kinds, err := cluster.NewKinds(connection.Config, connection.HTTPClient)
 	if err != nil {
 		return nil, err
 	}
 
-	c := &Cluster{clients: own, connection: connection, targets: map[string]*Target{}}
+	own, err := connection.clientsOf("", kinds)
+	if err != nil {
+		return nil, err
+	}
+
+	c := &Cluster{clients: own, connection: connection, kinds: kinds, targets: map[string]*Target{}}
 
 	if !connection.Remote {
 		if err := c.createCaches(); err != nil {
@@ -83,9 +90,9 @@ func NewCluster(connection Connection, wake health.Wake) (*Cluster, error) {
 		Wake:       wake,
 	})
 
-	c.own, err = c.newTarget("", own)
+	c.own = c.newTarget("", own)
 
-	return c, err
+	return c, nil
 }
 
 func (c *Cluster) createCaches() error {
@@ -157,16 +164,12 @@ func (c *Cluster) target(account string) (*Target, error) {
 		return known, nil
 	}
 
-	impersonated, err := c.connection.clientsOf(account)
+	impersonated, err := c.connection.clientsOf(account, c.kinds)
 	if err != nil {
 		return nil, fmt.Errorf("impersonate %s: %w", account, err)
 	}
 
-	created, err := c.newTarget(account, impersonated)
-	if err != nil {
-		return nil, err
-	}
-
+	created := c.newTarget(account, impersonated)
 	c.targets[account] = created
 
 	return created, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -53,12 +54,17 @@ func TestUncheckedTarget(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
-	engine, err := release.NewEngine(&rest.Config{Host: server.URL}, release.Options{})
+	config := &rest.Config{Host: server.URL}
+
+	kinds, err := cluster.NewKinds(config, http.DefaultClient)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	connection, err := cluster.Connect(config, http.DefaultClient, kinds)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	target := revision(1, v1alpha2.RevisionSuperseded, former)
 	r := newTestRun(revision(2, v1alpha2.RevisionFailed, wanted), target)
-	r.target = &clusters.Target{Releases: engine}
+	r.target = &clusters.Target{Releases: release.NewEngine(connection, release.Options{})}
 
 	_, err = r.checkReturn(t.Context(), target)
 	result := resultOf(err)

@@ -1,15 +1,12 @@
 package release
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/lru"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -24,9 +21,6 @@ type Options struct {
 	// LockTimeout is how long another program, such as helm upgrade, may go without writing to a
 	// release before it is considered dead. Default: 5m.
 	LockTimeout time.Duration
-	// RequestTimeout limits each request to the API server, unless the configuration does. Default:
-	// 30s.
-	RequestTimeout time.Duration
 	// Records returns the metadata of the Secrets of a release, with managed fields that have the time of the
 	// last write, from a cache; it returns false if that does not have them. It is optional.
 	Records func(context.Context, types.NamespacedName) ([]metav1.PartialObjectMetadata, bool)
@@ -37,50 +31,17 @@ type Options struct {
 type Engine struct {
 	options    Options
 	connection *cluster.Connection
-	secrets    corev1.SecretsGetter
-	metadata   metadata.Getter // of Secrets
 	// written are the newest versions of the Secrets of releases that were written.
 	written consistency.Writes[types.NamespacedName]
 	// records are the newest ones of the releases that were looked at last: name -> keptRecord.
 	records *lru.Cache
 }
 
-// NewEngine returns an engine for the cluster of the configuration. It makes no request. It does
-// not throttle requests: the API server does that, and more fairly.
-func NewEngine(config *rest.Config, options Options) (*Engine, error) {
-	setDefault(&options.LockTimeout, 5*time.Minute)
-	setDefault(&options.RequestTimeout, 30*time.Second)
+// NewEngine returns an engine for a connection. It makes no request.
+func NewEngine(connection *cluster.Connection, options Options) *Engine {
+	options.LockTimeout = cmp.Or(options.LockTimeout, 5*time.Minute)
 
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	config.RateLimiter = nil
-	setDefault(&config.Timeout, options.RequestTimeout)
-
-	connection, err := cluster.Connect(config)
-	if err != nil {
-		return nil, err
-	}
-
-	secrets, err := corev1.NewForConfigAndClient(config, connection.HTTP())
-	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
-	}
-
-	engine := &Engine{
-		options:    options,
-		connection: connection,
-		secrets:    secrets,
-		metadata:   connection.Metadata().Resource(secretsResource),
-		records:    lru.New(keptRecords),
-	}
-
-	return engine, nil
-}
-
-func setDefault(value *time.Duration, defaultValue time.Duration) {
-	if *value == 0 {
-		*value = defaultValue
-	}
+	return &Engine{options: options, connection: connection, records: lru.New(keptRecords)}
 }
 
 // Determine returns the state of a release, where digest identifies its desired state.

@@ -17,7 +17,7 @@ import (
 )
 
 // Metadata returns a client for the metadata of objects, with the engine's permissions.
-func (e *Engine) Metadata() metadata.Interface { return e.connection.Metadata() }
+func (e *Engine) Metadata() metadata.Interface { return e.connection.Metadata }
 
 // Search returns the objects in the cluster that bear the marks of a release, whose inventory is lost.
 func (e *Engine) Search(
@@ -35,7 +35,7 @@ func (e *Engine) Remains(ctx context.Context, release types.NamespacedName, inve
 func (e *Engine) DeleteHistory(ctx context.Context, release types.NamespacedName) error {
 	defer e.written.Note(release, "")
 
-	secrets := e.metadata.Namespace(release.Namespace)
+	secrets := e.connection.Metadata.Resource(secretsResource).Namespace(release.Namespace)
 	options := metav1.ListOptions{LabelSelector: storage.Selector(release.Name), Limit: recordsPage}
 
 	for page, err := range paging.Pages(ctx, options, secrets.List) {

@@ -36,7 +36,7 @@ func (e *Engine) newSession(ctx context.Context, release types.NamespacedName) *
 		engine:  e,
 		release: release,
 		log:     logr.FromContextOrDiscard(ctx),
-		store:   storage.New(e.secrets.Secrets(release.Namespace), release),
+		store:   storage.New(e.connection.Secrets.Secrets(release.Namespace), release),
 		client:  e.newClient(ctx, release),
 	}
 }
@@ -73,7 +73,7 @@ func (s *session) loadNewest(ctx context.Context, observed state.Revision) error
 
 // load reads which revisions there are.
 func (s *session) load(ctx context.Context) error {
-	records, err := ListRecords(ctx, s.engine.connection.Metadata(), s.release)
+	records, err := ListRecords(ctx, s.engine.connection.Metadata, s.release)
 	if err != nil {
 		return fmt.Errorf("list the revisions of release %s: %w", s.release, err)
 	}

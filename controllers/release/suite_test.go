@@ -26,6 +26,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
@@ -73,10 +74,23 @@ func newEngine(process string, changes ...func(*rest.Config)) *release.Engine {
 		change(config)
 	}
 
-	engine, err := release.NewEngine(config, release.Options{})
+	return engineFor(config, release.Options{})
+}
+
+// engineFor returns an engine for a configuration.
+func engineFor(config *rest.Config, options release.Options) *release.Engine {
+	GinkgoHelper()
+
+	httpClient, err := rest.HTTPClientFor(config)
 	Expect(err).NotTo(HaveOccurred())
 
-	return engine
+	kinds, err := cluster.NewKinds(config, httpClient)
+	Expect(err).NotTo(HaveOccurred())
+
+	connection, err := cluster.Connect(config, httpClient, kinds)
+	Expect(err).NotTo(HaveOccurred())
+
+	return release.NewEngine(connection, options)
 }
 
 // newRefusedEngine returns an engine whose requests with certain methods for a resource are refused.
@@ -98,11 +112,7 @@ func newRefusedEngine(resource string, methods ...string) *release.Engine {
 func newImpatientEngine() *release.Engine {
 	GinkgoHelper()
 
-	options := release.Options{LockTimeout: time.Millisecond}
-	engine, err := release.NewEngine(apiServer.Config(), options)
-	Expect(err).NotTo(HaveOccurred())
-
-	return engine
+	return engineFor(apiServer.Config(), release.Options{LockTimeout: time.Millisecond})
 }
 
 // releaseIn returns the name of the release under test in a namespace.

@@ -264,7 +264,7 @@ func (c *Client) listAs(ctx context.Context, search Search, kind *listing, gvk s
 
 	err := c.list(ctx, search, kind, search.Reader.Resource(resource), gvk)
 	if apierrors.IsForbidden(err) {
-		err = c.list(ctx, search, kind, c.connection.metadata.Resource(resource), gvk)
+		err = c.list(ctx, search, kind, c.connection.Metadata.Resource(resource), gvk)
 	}
 
 	return err
