@@ -33,7 +33,9 @@ type id struct {
 }
 
 // NewClient returns a client that reads from the cache of cached, and live from the API server.
-func NewClient(cached client.Client, live client.Reader) *Client { return &Client{Client: cached, live: live} }
+func NewClient(cached client.Client, live client.Reader) *Client {
+	return &Client{Client: cached, live: live}
+}
 
 // Read reads a resource, once the cache shows what this client has written.
 func (c *Client) Read(ctx context.Context, key client.ObjectKey, o client.Object) error {

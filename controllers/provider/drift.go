@@ -37,11 +37,7 @@ func (d *deviation) String() string {
 // prune deletes what the revision has left because it could not be deleted for a passing reason, or because the records
 // of the revisions that had it are lost.
 func (r *run) prune(ctx context.Context) error {
-	history := r.installed.History
-
-	result, err := r.target.Releases.Prune(ctx, history.Release, r.installed.Newest, release.PruneOptions{
-		Known: history.Revisions, Inventory: r.inventory(),
-	})
+	result, err := r.target.Releases.Prune(ctx, r.installed.History.Release, r.knownAlone(), r.installed.Newest)
 	r.noteResult(result)
 
 	// The provider runs without what finalizers of others hold, so that keeps nothing from being done.
@@ -199,10 +195,10 @@ func (r *run) correctObjects(
 		return nil, nil, failure
 	}
 
-	r.target.Health.MarkVerified(result.Applied)
-	r.emit(r.provider, rewritten(result.Changes))
+	r.target.Health.MarkVerified(result.Applied())
+	r.emit(r.provider, rewritten(result.Results))
 
-	return result.Applied, failure, nil
+	return result.Applied(), failure, nil
 }
 
 // whyLeft explains why an object still differs: because of an error, or because it was changed back

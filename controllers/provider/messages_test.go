@@ -587,11 +587,12 @@ func (c catalog) addAnnounced() {
 		corrected(deployment, false, (&deviation{Difference: cluster.Difference{
 			Object: deployment, Fields: []string{"/spec/replicas"},
 		}}).String()),
-		rewritten(cluster.Changes{
-			Replaced: []cluster.Replacement{{Object: deployment, Reason: "spec.selector: field is immutable"}},
-			Removals: []cluster.Removal{{
-				Object: deployment, Fields: []string{"/spec/template/spec/containers/0/livenessProbe/tcpSocket"},
-			}},
+		rewritten(cluster.Results{
+			{Object: deployment, Outcome: cluster.Replaced, Reason: "spec.selector: field is immutable"},
+			{
+				Object: deployment, Outcome: cluster.Updated,
+				Removed: []string{"/spec/template/spec/containers/0/livenessProbe/tcpSocket"},
+			},
 		}),
 		deletingCRDs([]string{"awsclusters.infrastructure.cluster.x-k8s.io"}),
 		upgradeStarted(offers.Selection{From: "v2.11.1", Version: "v2.11.2"}.String()),

@@ -254,11 +254,3 @@ func describeChart(record *release.Record) string {
 
 	return fmt.Sprintf("chart %s %s", record.ChartName, record.ChartVersion)
 }
-
-// recordAdopted records with the revision which version another program has installed before.
-func (r *run) recordAdopted(ctx context.Context) error {
-	version, err := takeover.Version(ctx, r.target.APIReader, r.provider, r.change.prepared.Adopts())
-	r.change.prepared.SetAdoptedVersion(version)
-
-	return err
-}

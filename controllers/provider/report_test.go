@@ -785,10 +785,12 @@ func TestEachRewrittenObjectHasAnEvent(t *testing.T) {
 	a, b := object.Key{Name: "a"}, object.Key{Name: "b"}
 	a.Kind, b.Kind = "Role", "Role"
 
-	g.Expect(rewritten(cluster.Changes{})).To(BeEmpty())
-	g.Expect(rewritten(cluster.Changes{
-		Replaced: []cluster.Replacement{{Object: a, Reason: "x: no"}, {Object: b, Reason: "y: no"}},
-		Removals: []cluster.Removal{{Object: b, Fields: []string{"/1", "/2", "/3", "/4", "/5", "/6"}}},
+	g.Expect(rewritten(cluster.Results{
+		{Object: a, Outcome: cluster.Created}, {Object: b, Outcome: cluster.Failed, Reason: "it is not recreated"},
+	})).To(BeEmpty())
+	g.Expect(rewritten(cluster.Results{
+		{Object: a, Outcome: cluster.Replaced, Reason: "x: no"}, {Object: b, Outcome: cluster.Replaced, Reason: "y: no"},
+		{Object: b, Outcome: cluster.Updated, Removed: []string{"/1", "/2", "/3", "/4", "/5", "/6"}},
 	})).To(ConsistOf(
 		And(HaveField("Reason", v1alpha2.RecreatedReason), HaveField("Related", a),
 			HaveField("Note", "Deleted and recreated Role a to change an immutable field: x: no")),

@@ -10,7 +10,6 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
@@ -49,17 +48,15 @@ func (i *installed) needsPausedManager() bool {
 // possible yet, because a webhook does not answer or a finalizer is left, is tried again: it is no failure of the
 // revision before its deadline.
 func (r *run) advance(ctx context.Context) error {
-	own, err := r.ownKinds(ctx)
+	memory, err := r.known(ctx)
 	if err != nil {
 		return err
 	}
 
-	history, revision := r.installed.History, r.installed.Newest
+	revision := r.installed.Newest
 
-	result, err := r.target.Releases.Advance(ctx, history.Release, revision, release.AdvanceOptions{
-		Own: own, Known: history.Revisions, Inventory: r.inventory(), Announce: r.announce(ctx),
-	})
-	r.target.Health.MarkVerified(result.Applied)
+	result, err := r.target.Releases.Advance(ctx, r.installed.History.Release, memory, revision)
+	r.target.Health.MarkVerified(result.Applied())
 
 	if result.Inventory != nil {
 		r.provider.GetStatus().Inventory = object.Inventory(result.Inventory)
@@ -78,13 +75,13 @@ func (r *run) advance(ctx context.Context) error {
 	}
 
 	r.done.failure = err
-	r.emit(r.provider, adopted(result.Adopted))
-	r.emit(r.provider, rewritten(result.Changes))
+	r.emit(r.provider, adopted(result.Adopted()))
+	r.emit(r.provider, rewritten(result.Results))
 
 	if err == nil {
 		newest := &r.installed.Newest
 		newest.Wave = result.Wave
-		newest.Adopted += len(result.Adopted)
+		newest.Adopted += len(result.Adopted())
 		newest.LastTransitionTime.Time = r.policy.Now
 
 		r.noteMarks()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -87,7 +86,7 @@ var _ = Describe("A process that is killed", func() {
 		mustApply(ctx, e, second(namespace))
 	}
 	uninstall := func(ctx SpecContext, e *release.Engine, namespace string) {
-		_, _ = uninstall(ctx, e, releaseIn(namespace), 1, cluster.RemoveOptions{})
+		_, _ = uninstall(ctx, e, releaseIn(namespace), 1, false)
 	}
 
 	recoverFirst := func(ctx SpecContext, e *release.Engine, namespace string) {
@@ -225,7 +224,7 @@ func expectRecovery(ctx SpecContext, e *release.Engine, spec release.Spec) {
 func expectUninstall(ctx SpecContext, e *release.Engine, namespace string) {
 	GinkgoHelper()
 
-	_, err := uninstall(ctx, e, releaseIn(namespace), 1, cluster.RemoveOptions{})
+	_, err := uninstall(ctx, e, releaseIn(namespace), 1, false)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(history(ctx, namespace)).To(BeEmpty())
 	Expect(configMaps(ctx, namespace)).To(BeEmpty())

@@ -32,7 +32,7 @@ func (e *Engine) IsScaled(ctx context.Context, release types.NamespacedName, o o
 // Correct changes the objects that differ to what their release defines: it creates those that are
 // missing and changes the others, as an upgrade would, but without a new revision. It skips
 // differences with an obstacle. revision is the one that was compared, by a record that confirms it.
-// Result.Applied has the objects that were corrected, even if others could not be.
+// The result has the objects that were corrected, even if others could not be.
 //
 // The error is a *problem.Error while another action on the release is running, and wraps storage.ErrChanged
 // if the revision is no longer the newest one; nothing was done then. Otherwise it is a
@@ -52,9 +52,9 @@ func (e *Engine) Correct(
 	}
 
 	client := e.newClient(ctx, release)
-	err := client.Correct(differences)
+	results, err := client.Correct(differences)
 
-	return Result{Changes: client.Changes()}, cmp.Or(e.undoIfUninstalled(ctx, client, release), err)
+	return Result{Results: results}, cmp.Or(e.undoIfUninstalled(ctx, client, release, results), err)
 }
 
 // checkNewest returns an error unless the revision is the newest one and no other program works on

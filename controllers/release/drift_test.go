@@ -72,7 +72,7 @@ var _ = Describe("Drift", func() {
 			}
 
 			Expect(found(ctx)).To(ConsistOf(expected))
-			Expect(correct(ctx).Applied).To(HaveLen(1))
+			Expect(correct(ctx).Applied()).To(HaveLen(1))
 			Expect(found(ctx)).To(BeEmpty())
 			Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed"}))
 		},
@@ -153,7 +153,7 @@ var _ = Describe("Drift", func() {
 		run(ctx, "kubectl", "delete", "deployment", "manager", "-n", namespace)
 		kubectlApply(ctx, namespace, deployment("other", "2"))
 		Expect(found(ctx)).To(ConsistOf(ContainSubstring("Deployment NS/manager: ")))
-		Expect(correct(ctx).Replaced).To(HaveLen(1))
+		Expect(correct(ctx).With(cluster.Replaced)).To(HaveLen(1))
 		d := getDeployment(ctx, namespace, "manager")
 		Expect(d.Spec.Selector.MatchLabels).To(Equal(map[string]string{"app": "manager"}))
 		Expect(found(ctx)).To(BeEmpty())
@@ -168,7 +168,7 @@ var _ = Describe("Drift", func() {
 		Expect(found(ctx)).To(ConsistOf(
 			"ConfigMap NS/config: it belongs to release NS/other",
 			"Service NS/webhook: it is being deleted, but its finalizers hold it: release.test/hold"))
-		Expect(correct(ctx).Applied).To(BeEmpty())
+		Expect(correct(ctx).Applied()).To(BeEmpty())
 		cm := getConfigMap(ctx, namespace, "config")
 		Expect(cm.Data).To(HaveKeyWithValue("key", "theirs"))
 	})
@@ -232,7 +232,7 @@ spec: {policyName: `+policy+`}
 		Expect(differences).To(HaveLen(2))
 		expectError[*cluster.RejectedError](err)
 		Expect(err).To(MatchError(ContainSubstring("ConfigMap " + namespace + "/config")))
-		Expect(result.Applied).To(BeEmpty())
+		Expect(result.Applied()).To(BeEmpty())
 	})
 
 	It("is not corrected while the release is locked, or for an old revision", func(ctx SpecContext) {
@@ -255,7 +255,7 @@ spec: {policyName: `+policy+`}
 		locked := expectError[*problem.Error](err)
 		Expect(locked.Until).To(BeTemporally(">", time.Now()))
 		label("deployed")
-		Expect(correct(ctx).Applied).To(HaveLen(1))
+		Expect(correct(ctx).Applied()).To(HaveLen(1))
 	})
 
 	It("is found with one request for each object, and without a write", func(ctx SpecContext) {

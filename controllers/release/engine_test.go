@@ -72,7 +72,7 @@ var _ = Describe("The engine", func() {
 
 		_, err := applyObserved(cancelled, engine, spec, seen)
 		Expect(err).To(MatchError(context.Canceled))
-		_, err = engine.Uninstall(cancelled, releaseIn(namespace), release.UninstallOptions{Newest: state.Revision{
+		_, err = engine.Uninstall(cancelled, releaseIn(namespace), state.Memory{}, release.UninstallOptions{Newest: state.Revision{
 			ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1},
 		}})
 		Expect(err).To(MatchError(context.Canceled))
@@ -120,7 +120,7 @@ var _ = Describe("The engine", func() {
 		// One that takes 93 % of a Secret is refused before CRDs are applied, too.
 		engine := newEngine("one")
 		spec := newSpec(namespace, chartOf("1.1.0"), map[string]any{"noise": string(noise[:1240000])})
-		_, err = engine.Prepare(ctx, spec, observe(ctx, engine, spec), release.PrepareOptions{})
+		_, err = engine.Prepare(ctx, spec, state.Memory{}, observe(ctx, engine, spec), false)
 		expectError[*storage.Error](err)
 		Expect(err).To(MatchError(ContainSubstring(
 			"KiB, and may take 921 KiB, 90 % of a Secret; reduce the chart, its values")))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 var _ = Describe("A first revision of a release", func() {
@@ -20,7 +21,7 @@ var _ = Describe("A first revision of a release", func() {
 	BeforeEach(func() { engine = newEngine("one") })
 
 	prepare := func(ctx context.Context, spec release.Spec) (*release.Prepared, error) {
-		return engine.Prepare(ctx, spec, observe(ctx, engine, spec), release.PrepareOptions{})
+		return engine.Prepare(ctx, spec, state.Memory{}, observe(ctx, engine, spec), false)
 	}
 
 	// foreign creates a ConfigMap of another release.
@@ -58,7 +59,7 @@ var _ = Describe("A first revision of a release", func() {
 
 		foreign(ctx, namespace, "b")
 
-		_, err = prepared.Apply(nil)
+		_, err = prepared.Apply(ctx, "")
 		Expect(expectError[*cluster.ConflictError](err)).To(MatchError(ContainSubstring("belongs to release")))
 
 		left, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "b", metav1.GetOptions{})
@@ -90,9 +91,9 @@ var _ = Describe("A first revision of a release", func() {
 
 			create()
 
-			result, err := prepared.Apply(nil)
+			result, err := prepared.Apply(ctx, "")
 			Expect(err).NotTo(HaveOccurred())
-			Expect(result.Adopted).To(HaveLen(1))
+			Expect(result.Adopted()).To(HaveLen(1))
 		}
 	})
 })

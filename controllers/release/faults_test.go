@@ -181,7 +181,7 @@ var _ = Describe("During an outage of the API server", func() {
 
 	It("the first install is resumed", func(ctx SpecContext) {
 		mustApply(ctx, newEngine("one"), specOf(namespace, "0.9.0", configMap("other", "")))
-		_, err := uninstall(ctx, newEngine("one"), releaseIn(namespace), 1, cluster.RemoveOptions{})
+		_, err := uninstall(ctx, newEngine("one"), releaseIn(namespace), 1, false)
 		Expect(err).NotTo(HaveOccurred())
 
 		o := &outage{method: http.MethodPatch, path: "/configmaps"}

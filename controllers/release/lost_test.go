@@ -12,7 +12,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // loss is a way to lose a write. That of a process which is killed right after it has the test of killed processes.
@@ -143,13 +142,13 @@ var _ = Describe("A write of a record that", func() {
 
 				failed := newest
 				failed.Status, failed.Failure = v1alpha2.RevisionFailed, v1alpha2.FailureUnhealthy
-				Expect(announceBy(e, key)(failed, nil)).To(Succeed())
+				Expect(announceBy(e, key)(ctx, failed, nil)).To(Succeed())
 
 				_ = e.MarkFailed(ctx, key, newest, v1alpha2.FailureUnhealthy, "a test")
 			},
 		},
 		"an uninstallation": {prepare: installBoth, act: func(ctx SpecContext, e *release.Engine, namespace string) {
-			_, _ = uninstall(ctx, e, releaseIn(namespace), 1, cluster.RemoveOptions{})
+			_, _ = uninstall(ctx, e, releaseIn(namespace), 1, false)
 		}},
 	}
 

@@ -28,7 +28,7 @@ func (e *Engine) Search(
 
 // Remains reports whether there are still objects of a release's inventory that an uninstall would delete.
 func (e *Engine) Remains(ctx context.Context, release types.NamespacedName, inventory []object.Key) (bool, error) {
-	return e.newClient(ctx, release).Remains(inventory)
+	return e.newClient(ctx, release, inventory...).Remains()
 }
 
 // DeleteHistory deletes the Secrets of a release, readable or not.
@@ -57,35 +57,27 @@ func (e *Engine) DeleteHistory(ctx context.Context, release types.NamespacedName
 // Dissolve deletes a release without the objects of its inventory: they lose the label and annotations of Helm, and the
 // history is deleted. It can be repeated, and does nothing if the release does not exist.
 func (e *Engine) Dissolve(ctx context.Context, release types.NamespacedName, inventory []object.Key) error {
-	if err := e.newClient(ctx, release).RemoveHelmMetadata(inventory); err != nil {
+	if err := e.newClient(ctx, release, inventory...).RemoveHelmMetadata(); err != nil {
 		return err
 	}
 
 	return e.DeleteHistory(ctx, release)
 }
 
-// PruneOptions are the options of Engine.Prune.
-type PruneOptions struct {
-	// Known and Inventory are the same as in PrepareOptions.
-	Known     []state.Revision
-	Inventory []object.Key
-}
-
 // Prune deletes the objects that an observed revision, which is deployed and complete, has left: it does not have them,
 // and they could not be deleted for a passing reason when it was applied, or finalizers held them. The error is a
 // *cluster.RemoveError if they still cannot be deleted, and a *cluster.RemainingError if only finalizers hold them.
 func (e *Engine) Prune(
-	ctx context.Context, release types.NamespacedName, revision state.Revision, options PruneOptions,
+	ctx context.Context, release types.NamespacedName, memory state.Memory, revision state.Revision,
 ) (Result, error) {
-	return e.amend(ctx, release, revision, options.Known, func(s *session) error {
+	return e.amend(ctx, release, memory, revision, func(s *session) (Result, error) {
 		rel, err := s.find(revision)
 		if err != nil {
-			return err
+			return Result{}, err
 		}
 
-		err = s.client.Prune(rel.Manifest, options.Inventory)
-		s.inventory = s.client.Inventory()
+		results, inventory, err := s.client.Prune(rel.Manifest)
 
-		return err
+		return Result{Inventory: inventory, Results: results}, err
 	})
 }

@@ -82,9 +82,7 @@ var _ = Describe("The objects of a release", func() {
 		expectError[*cluster.UnavailableError](err)
 		forget(ctx, 2)
 
-		options := release.RollbackOptions{
-			Target: confirmed(namespace, 1), Known: accepted(ctx, engine, releaseIn(namespace)).Revisions,
-		}
+		options := release.RollbackOptions{Target: confirmed(namespace, 1)}
 		Expect(rollback(ctx, engine, first.Release, options, observe(ctx, engine, first))).Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("both", "first", "other"))
 		inventoryIs("both", "first")
@@ -98,7 +96,7 @@ var _ = Describe("The objects of a release", func() {
 
 		Expect(engine.Remains(ctx, releaseIn(namespace), inventoryOf(releaseIn(namespace)))).To(BeTrue())
 
-		Expect(uninstall(ctx, engine, releaseIn(namespace), 0, cluster.RemoveOptions{})).
+		Expect(uninstall(ctx, engine, releaseIn(namespace), 0, false)).
 			Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("other"))
 		Expect(engine.Remains(ctx, releaseIn(namespace), inventoryOf(releaseIn(namespace)))).To(BeFalse())
@@ -116,7 +114,7 @@ var _ = Describe("The objects of a release", func() {
 		inventoryIs("both", "third")
 
 		setInventory(releaseIn(namespace), []object.Key{configMapKey("other"), configMapKey("first")})
-		Expect(uninstall(ctx, engine, releaseIn(namespace), 2, cluster.RemoveOptions{})).
+		Expect(uninstall(ctx, engine, releaseIn(namespace), 2, false)).
 			Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ContainElements("first", "other"))
 	})

@@ -63,7 +63,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 	staged := func(ctx context.Context, spec release.Spec) state.Revision {
 		GinkgoHelper()
 
-		spec.Own = own
+		kindsOf.Store(spec.Release, own)
 		mustApply(ctx, engine, spec)
 
 		revision := newest(ctx, engine, namespace)
@@ -74,9 +74,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 	// advance takes all steps that are left.
 	advance := func(ctx context.Context, revision state.Revision) error {
 		for revision.Staged() {
-			options := release.AdvanceOptions{Own: own, Known: accepted(ctx, engine, releaseIn(namespace)).Revisions}
-
-			_, err := advanceOnce(ctx, newEngine("another"), releaseIn(namespace), revision, options)
+			_, err := advanceOnce(ctx, newEngine("another"), releaseIn(namespace), revision)
 			if err != nil {
 				return err
 			}
@@ -130,11 +128,9 @@ var _ = Describe("Objects of a release's own kinds", func() {
 
 	It("that the API server refuses fail the revision", func(ctx SpecContext) {
 		revision := staged(ctx, specOf(namespace, "1.0.0", configMap("config", ""), custom(plural, "x")))
-		options := release.AdvanceOptions{Own: own, Known: accepted(ctx, engine, releaseIn(namespace)).Revisions}
-
 		Eventually(func() bool {
 			refused := newRefusedEngine(plural, http.MethodPost, http.MethodPatch)
-			_, err := advanceOnce(ctx, refused, releaseIn(namespace), revision, options)
+			_, err := advanceOnce(ctx, refused, releaseIn(namespace), revision)
 
 			return errors.As(err, new(*cluster.RejectedError))
 		}).Should(BeTrue())
@@ -144,13 +140,14 @@ var _ = Describe("Objects of a release's own kinds", func() {
 
 	It("do not concern releases that have none", func(ctx SpecContext) {
 		spec := specOf(namespace, "1.0.0", configMap("config", ""))
-		spec.Own = own
+		kindsOf.Store(spec.Release, own)
 		mustApply(ctx, engine, spec)
 		Expect(newest(ctx, engine, namespace).Staged()).To(BeFalse())
 	})
 
 	It("are gone before the rest of it is uninstalled", func(ctx SpecContext) {
 		mustApply(ctx, engine, installed())
+		kindsOf.Store(releaseIn(namespace), own)
 
 		// Another entry for the same object may be from when it was unknown that the kind has namespaces.
 		inventory := inventoryOf(releaseIn(namespace))
@@ -160,7 +157,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		setInventory(releaseIn(namespace), append(inventory, again))
 
 		for range 2 {
-			_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{Own: own})
+			_, err := uninstall(ctx, engine, releaseIn(namespace), 1, false)
 			remaining := expectError[*cluster.RemainingError](err)
 			Expect(remaining.Objects).To(ConsistOf(And(
 				HaveField("Object.Name", "held"), HaveField("Finalizers", []string{"release.test/manager"}))))
@@ -168,23 +165,23 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		}
 
 		dropFinalizers(ctx)
-		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{Own: own})
+		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, false)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})
 
 	It("are gone before the rest if its records are lost", func(ctx SpecContext) {
 		mustApply(ctx, engine, installed())
+		kindsOf.Store(releaseIn(namespace), own)
 		run(ctx, "kubectl", "delete", "secret", "--all", "-n", namespace)
 
-		options := cluster.RemoveOptions{Own: own}
-		_, err := uninstall(ctx, engine, releaseIn(namespace), 0, options)
+		_, err := uninstall(ctx, engine, releaseIn(namespace), 0, false)
 		Expect(expectError[*cluster.RemainingError](err)).To(MatchError(
 			ContainSubstring("held is being deleted, but its finalizers hold it: release.test/manager")))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 
 		dropFinalizers(ctx)
-		Expect(uninstall(ctx, engine, releaseIn(namespace), 0, options)).Error().NotTo(HaveOccurred())
+		Expect(uninstall(ctx, engine, releaseIn(namespace), 0, false)).Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})
 })

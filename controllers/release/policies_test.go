@@ -122,9 +122,9 @@ var _ = Describe("The policy of an object", func() {
 			annotated(configMap("last", ""), "delete-policy", "Orphan")))
 		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", ""),
 			annotated(configMap("last", ""), "delete-policy", "Orphan")))
-		Expect(result.Left).To(ConsistOf(HaveField("Name", "dropped")))
+		Expect(result.With(cluster.Left)).To(ConsistOf(HaveField("Object.Name", "dropped")))
 
-		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
+		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, false)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("dropped", "last"))
 
@@ -136,7 +136,7 @@ var _ = Describe("The policy of an object", func() {
 
 		other := specOf(namespace, "1.0.0", configMap("dropped", ""), configMap("last", ""))
 		other.Release.Name = "other"
-		Expect(mustApply(ctx, engine, other).Adopted).To(HaveLen(2))
+		Expect(mustApply(ctx, engine, other).Adopted()).To(HaveLen(2))
 	})
 
 	It("can be to orphan it and adopt nothing, which the release can undo", func(ctx SpecContext) {
@@ -213,13 +213,13 @@ var _ = Describe("The policy of an object", func() {
 		Expect(exists(later)).To(BeFalse())
 
 		revision := newest(ctx, engine, namespace)
-		_, err = advanceOnce(ctx, engine, releaseIn(namespace), revision, release.AdvanceOptions{})
+		_, err = advanceOnce(ctx, engine, releaseIn(namespace), revision)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, later)).To(ConsistOf("last"))
 
 		By("keeping it when the release is gone")
 
-		_, err = uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
+		_, err = uninstall(ctx, engine, releaseIn(namespace), 1, false)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, elsewhere)).To(BeEmpty())
 		Expect(exists(elsewhere)).To(BeTrue())
@@ -237,7 +237,7 @@ var _ = Describe("The policy of an object", func() {
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", balanced("Always", "one"), immutable("Never", "1")))
 
 		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", balanced("Always", "two"), immutable("Never", "1")))
-		Expect(result.Replaced).To(ConsistOf(HaveField("Object.Kind", "Service")))
+		Expect(result.With(cluster.Replaced)).To(ConsistOf(HaveField("Object.Kind", "Service")))
 
 		_, err := apply(ctx, engine, specOf(namespace, "1.2.0", immutable("Never", "2")))
 		Expect(expectError[*cluster.DryRunError](err)).To(MatchError(

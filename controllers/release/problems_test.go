@@ -142,7 +142,7 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\n  labels: {clusterctl.cluster.x-k8s.io: \"\"}\n"+
 				"data: {key: old, other: stays}\n")
 		result := mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "new"), configMap("fresh", "")))
-		Expect(result.Adopted).To(ConsistOf(HaveField("Name", "config")))
+		Expect(result.Adopted()).To(ConsistOf(HaveField("Name", "config")))
 
 		cm := getConfigMap(ctx, namespace, "config")
 		Expect(cm.Data).To(Equal(map[string]string{"key": "new", "other": "stays"}))
@@ -177,7 +177,7 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 		before := getConfigMap(ctx, namespace, "config")
 
 		result := mustApply(ctx, engine, spec("1.1.0", "manager", "two", "example.org/two"))
-		Expect(result.Replaced).To(ConsistOf(HaveField("Object.Kind", "Deployment"),
+		Expect(result.With(cluster.Replaced)).To(ConsistOf(HaveField("Object.Kind", "Deployment"),
 			HaveField("Object.Kind", "RoleBinding"), HaveField("Object.Kind", "Job")))
 
 		after := getConfigMap(ctx, namespace, "config")
@@ -297,7 +297,7 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 		Expect(mustApply(ctx, engine, spec).Revision).To(Equal(2))
 
 		spoil(ctx, namespace, 2)
-		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
+		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, false)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 		Expect(history(ctx, namespace)).To(BeEmpty())

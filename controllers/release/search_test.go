@@ -348,7 +348,7 @@ var _ = Describe("The objects of a release whose inventory is lost", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(keys).To(HaveLen(2))
 
-		_, err = uninstall(ctx, engine, releaseIn(namespace), 0, cluster.RemoveOptions{})
+		_, err = uninstall(ctx, engine, releaseIn(namespace), 0, false)
 		Expect(expectError[*cluster.RemoveError](err)).To(MatchError(ContainSubstring(`User "stranger" cannot`)))
 		Expect(configMaps(ctx, namespace)).To(ContainElement("config"))
 	})

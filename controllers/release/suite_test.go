@@ -220,16 +220,12 @@ func apply(ctx context.Context, e *release.Engine, spec release.Spec) (release.R
 func applyObserved(
 	ctx context.Context, e *release.Engine, spec release.Spec, observed state.Observed,
 ) (release.Result, error) {
-	known := accepted(context.WithoutCancel(ctx), reader, spec.Release).Revisions
-
-	prepared, err := e.Prepare(ctx, spec, observed, release.PrepareOptions{
-		Known: known, Last: state.Last(statusOf(spec.Release)), Inventory: seen(spec.Release),
-	})
+	prepared, err := e.Prepare(ctx, spec, memoryOf(ctx, e, spec.Release), observed, false)
 	if err != nil {
 		return release.Result{}, err
 	}
 
-	result, err := prepared.Apply(announceBy(e, spec.Release))
+	result, err := prepared.Apply(ctx, "")
 	note(e, spec.Release, result)
 
 	return result, err

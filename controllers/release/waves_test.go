@@ -33,8 +33,7 @@ func advance(ctx context.Context, e *release.Engine, namespace string) error {
 			return nil
 		}
 
-		options := release.AdvanceOptions{Known: history.Revisions}
-		if _, err := advanceOnce(ctx, e, releaseIn(namespace), revision, options); err != nil {
+		if _, err := advanceOnce(ctx, e, releaseIn(namespace), revision); err != nil {
 			return err
 		}
 	}
@@ -82,7 +81,7 @@ var _ = Describe("Waves", func() {
 			Expect(revision.Staged()).To(BeTrue())
 
 			before := configMaps(ctx, namespace)
-			_, err := advanceOnce(ctx, engine, releaseIn(namespace), revision, release.AdvanceOptions{})
+			_, err := advanceOnce(ctx, engine, releaseIn(namespace), revision)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(configMaps(ctx, namespace)).To(ConsistOf(append(before, added)))
 		}
@@ -97,7 +96,7 @@ var _ = Describe("Waves", func() {
 
 		first := newest(ctx, engine, namespace)
 		Eventually(time.Now).Should(BeTemporally(">", first.LastTransitionTime.Add(2*time.Second)))
-		Expect(advanceOnce(ctx, engine, releaseIn(namespace), first, release.AdvanceOptions{})).Error().NotTo(HaveOccurred())
+		Expect(advanceOnce(ctx, engine, releaseIn(namespace), first)).Error().NotTo(HaveOccurred())
 
 		complete := newest(ctx, engine, namespace)
 		Expect(complete.Staged()).To(BeFalse())
@@ -156,8 +155,7 @@ spec: {policyName: `+namespace+`, validationActions: [Deny]}
 		Expect(values(ctx, namespace)).To(Equal(map[string]string{"governed": "2.0.0"}))
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed"}))
 
-		atOnce := cluster.RemoveOptions{AtOnce: true}
-		Expect(uninstall(ctx, engine, releaseIn(namespace), 1, atOnce)).Error().NotTo(HaveOccurred())
+		Expect(uninstall(ctx, engine, releaseIn(namespace), 1, true)).Error().NotTo(HaveOccurred())
 	})
 
 	It("are refused as a whole if a field of a later one is wrong", func(ctx SpecContext) {
@@ -233,21 +231,19 @@ spec:
 		}
 
 		It("or at once, with the release", func(ctx SpecContext) {
-			_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
+			_, err := uninstall(ctx, engine, releaseIn(namespace), 1, false)
 			expectHeld(ctx, err)
 
-			atOnce := cluster.RemoveOptions{AtOnce: true}
-			Expect(uninstall(ctx, engine, releaseIn(namespace), 1, atOnce)).Error().NotTo(HaveOccurred())
+			Expect(uninstall(ctx, engine, releaseIn(namespace), 1, true)).Error().NotTo(HaveOccurred())
 			expectOthersGone(ctx)
 		})
 
 		It("or at once, without records", func(ctx SpecContext) {
 			run(ctx, "kubectl", "delete", "secrets", "--all", "-n", namespace)
-			_, err := uninstall(ctx, engine, releaseIn(namespace), 0, cluster.RemoveOptions{})
+			_, err := uninstall(ctx, engine, releaseIn(namespace), 0, false)
 			expectHeld(ctx, err)
 
-			options := cluster.RemoveOptions{AtOnce: true}
-			Expect(uninstall(ctx, engine, releaseIn(namespace), 0, options)).Error().NotTo(HaveOccurred())
+			Expect(uninstall(ctx, engine, releaseIn(namespace), 0, true)).Error().NotTo(HaveOccurred())
 			expectOthersGone(ctx)
 		})
 	})

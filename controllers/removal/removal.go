@@ -165,15 +165,17 @@ func (r *Removal) usage(ctx context.Context, query usage.Query) (usage.Usage, er
 
 // Uninstall removes the release.
 func (r *Removal) Uninstall(ctx context.Context) error {
-	options, err := r.options(ctx)
-	if err != nil {
-		return err
+	memory := state.Memory{Inventory: r.objects}
+	options := release.UninstallOptions{Newest: r.newest, AtOnce: r.deletesAtOnce()}
+
+	if !options.AtOnce {
+		var err error
+		if memory.Kinds, err = r.Target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.Provider)); err != nil {
+			return err
+		}
 	}
 
-	_, err = r.Target.Releases.Uninstall(ctx, r.release, release.UninstallOptions{
-		Newest: r.newest, Inventory: r.objects, RemoveOptions: options,
-	})
-	if err != nil {
+	if _, err := r.Target.Releases.Uninstall(ctx, r.release, memory, options); err != nil {
 		return err
 	}
 
@@ -190,15 +192,9 @@ func (r *Removal) Uninstall(ctx context.Context) error {
 	return nil
 }
 
-// options returns how the release is removed. Objects of its own kinds have to be gone before the manager, which
-// processes their finalizers, is deleted. Nothing waits if a user does not want that, or if the manager is deleted
-// with the namespace anyway.
-func (r *Removal) options(ctx context.Context) (cluster.RemoveOptions, error) {
-	if r.terminating || v1alpha2.Asks(r.Provider, v1alpha2.DeleteInUseAnnotation) {
-		return cluster.RemoveOptions{AtOnce: true}, nil
-	}
-
-	own, err := r.Target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.Provider))
-
-	return cluster.RemoveOptions{Own: own}, err
+// deletesAtOnce reports whether all objects are deleted at the same time. Otherwise those of the release's own kinds have
+// to be gone before the manager, which processes their finalizers, is deleted. Nothing waits if a user does not want
+// that, or if the manager is deleted with the namespace anyway.
+func (r *Removal) deletesAtOnce() bool {
+	return r.terminating || v1alpha2.Asks(r.Provider, v1alpha2.DeleteInUseAnnotation)
 }

@@ -18,85 +18,87 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
-// Apply applies the first wave of the target's objects, and deletes those that Drop has found. If there are more waves,
-// of objects to apply or to delete, both are left to Advance.
-func (c *Client) Apply() error {
-	if ordered := waves.Split(c.target.objects, c.applied); len(ordered) > 0 {
-		if err := c.applyWave(ordered[0]); err != nil {
-			return err
+// Apply applies the first wave of the objects, and deletes those that are dropped. If there are more waves, of objects
+// to apply or to delete, both are left to Advance. With an error, it returns what became of the objects until then.
+func (s *Set) Apply() (Results, error) {
+	var results Results
+
+	if ordered := waves.Split(s.objects, s.applied); len(ordered) > 0 {
+		var err error
+		if results, err = s.applyWave(ordered[0]); err != nil {
+			return results, err
 		}
 	}
 
-	if c.isStaged() {
-		return nil
+	if s.isStaged() {
+		return results, nil
 	}
 
-	return c.prune()
+	pruned, err := s.prune()
+
+	return append(results, pruned...), err
 }
 
 // applyWave applies the objects of one wave, kind by kind in Helm's order. It stops after the first kind of which an
 // object fails, so that nothing is changed that may depend on it.
-func (c *Client) applyWave(wave Objects) error {
+func (d *Draft) applyWave(wave Objects) (Results, error) {
+	var all Results
+
 	for _, kind := range byKind(wave) {
-		if err := c.each(kind, c.applyOne); err != nil {
-			return err
+		results, err := d.change(kind, d.applyOne)
+		all = append(all, results...)
+
+		if err != nil {
+			return all, err
 		}
 	}
 
-	return nil
+	return all, nil
 }
 
 // applyOne creates or changes an object. Fields that the release has applied before and applies no longer are removed,
 // and so are those of other installers; what other programs have added stays.
-func (c *Client) applyOne(o *unstructured.Unstructured) error {
-	live := c.live(o)
+func (d *Draft) applyOne(o *unstructured.Unstructured) (Result, error) {
+	live := d.members[o].live
 
 	if live == nil {
-		created, err := c.create(c.connection.client, o)
+		created, err := d.create(d.connection.client, o)
 		if err == nil {
-			c.addChange(&c.created, o)
-			c.addApplied(o, created)
-
-			return nil
+			return Result{Outcome: Created, Snapshot: object.SnapshotOf(object.KeyOf(o), created)}, nil
 		}
 
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-			return err
+			return Result{}, err
 		}
 
 		conflict := err
 
 		// Another program has created it since that was tried, or this one, without getting the answer.
-		if live, err = c.read(o); err != nil {
-			return err
+		if live, err = d.read(o); err != nil {
+			return Result{}, err
 		}
 
 		if live == nil {
-			return conflict
+			return Result{}, conflict
 		}
 	}
 
 	if live.GetDeletionTimestamp() != nil {
-		return errors.New(deletionMessage(live))
+		return Result{}, errors.New(deletionMessage(live))
 	}
 
-	if c.isLeft(o, live) || c.target.same[o] {
-		c.addApplied(o, live)
-		return nil
+	if d.isLeft(o, live) || d.members[o].same {
+		return Result{Outcome: Unchanged, Snapshot: object.SnapshotOf(object.KeyOf(o), live)}, nil
 	}
 
-	if !c.owns(live) {
-		c.addChange(&c.changes.Adopted, o)
+	result, applied, err := d.update(o, live)
+	result.Adopted = !d.owns(live)
+
+	if err == nil {
+		result.Snapshot = object.SnapshotOf(object.KeyOf(o), applied)
 	}
 
-	applied, err := c.update(o, live)
-	if err != nil {
-		return err
-	}
-
-	c.addApplied(o, applied)
-
-	return nil
+	return result, err
 }
 
 // isLeft reports whether an object that exists stays as it is, because it is applied only once.
@@ -106,37 +108,38 @@ func (c *Client) isLeft(o, live *unstructured.Unstructured) bool {
 
 // update changes an object that exists. One that the API server refuses is applied without its leftovers, or replaced
 // if an immutable field changes.
-func (c *Client) update(o, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	applied, err := c.change(o, live, nil)
+func (d *Draft) update(o, live *unstructured.Unstructured) (Result, *unstructured.Unstructured, error) {
+	updated := Result{Outcome: Updated}
+
+	applied, err := d.take(o, live, nil)
 	if !isInvalid(err) {
-		return applied, err
+		return updated, applied, err
 	}
 
-	current, readErr := c.get(o)
+	current, readErr := d.get(o)
 	if readErr != nil || current == nil || current.GetUID() != live.GetUID() {
-		return nil, cmp.Or(readErr, err)
+		return updated, nil, cmp.Or(readErr, err)
 	}
 
-	settled, err := c.settle(o, current, err)
+	settled, err := d.settle(o, current, err)
 	if immutable := new(immutableError); errors.As(err, &immutable) {
-		return c.replace(o, current, immutable.refusal)
+		applied, err = d.replace(o, current, immutable.refusal)
+		return Result{Outcome: Replaced, Reason: object.Reason(o.GetKind(), immutable.refusal)}, applied, err
 	}
 
 	if err != nil {
-		return nil, err
+		return updated, nil, err
 	}
 
-	if applied, err = c.change(o, current, settled.leftovers); err != nil {
-		return nil, err
+	if applied, err = d.take(o, current, settled.leftovers); err == nil {
+		updated.Removed = settled.fields
 	}
 
-	c.addRemoval(o, settled.fields)
-
-	return applied, nil
+	return updated, applied, err
 }
 
-// change applies an object that exists, once what is another installer's and its leftovers are taken over.
-func (c *Client) change(
+// take applies an object that exists, once what is another installer's and its leftovers are taken over.
+func (c *Client) take(
 	o, live *unstructured.Unstructured, leftovers *fieldpath.Set,
 ) (*unstructured.Unstructured, error) {
 	if err := c.takeOver(o, live, leftovers); err != nil {
@@ -149,18 +152,6 @@ func (c *Client) change(
 	}
 
 	return applied, err
-}
-
-// addRemoval notes that fields of others were removed from an object.
-func (c *Client) addRemoval(o *unstructured.Unstructured, fields []string) {
-	if len(fields) == 0 {
-		return
-	}
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	c.changes.Removals = append(c.changes.Removals, Removal{Object: object.KeyOf(o), Fields: fields})
 }
 
 // overwrite updates an object that is too large for etcd together with its managed fields, such as a configuration of
@@ -205,26 +196,26 @@ func (c *Client) patch(
 // create creates an object, and first its namespace if that does not exist and the policy of the object asks for it. An
 // object that exists is not changed: the error is a conflict, or says that it exists. An object in a namespace that
 // does not exist cannot be tried.
-func (c *Client) create(to client.Client, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	created, err := c.sendNew(to, o)
-	if !c.createsNamespace(o, err) {
+func (d *Draft) create(to client.Client, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	created, err := d.sendNew(to, o)
+	if !d.createsNamespace(o, err) {
 		return created, err
 	}
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.GetNamespace()}}
 
 	// Objects are created in parallel, so another one may have created it.
-	if err := to.Create(c.ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := to.Create(d.ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, err
 	}
 
-	if to == c.connection.trial {
+	if to == d.connection.trial {
 		return o, nil
 	}
 
-	c.log.Info("Created a namespace", "namespace", o.GetNamespace(), "object", object.KeyOf(o).String())
+	d.log.Info("Created a namespace", "namespace", o.GetNamespace(), "object", object.KeyOf(o).String())
 
-	return c.sendNew(to, o)
+	return d.sendNew(to, o)
 }
 
 // sendNew applies an object that does not exist. One that is too large for etcd together with its managed fields is
@@ -242,7 +233,7 @@ func (c *Client) sendNew(to client.Client, o *unstructured.Unstructured) (*unstr
 
 // createsNamespace reports whether the error of a creation says that the namespace of the object does not exist, and
 // the action has to create it because no object of the release does.
-func (c *Client) createsNamespace(o *unstructured.Unstructured, err error) bool {
+func (d *Draft) createsNamespace(o *unstructured.Unstructured, err error) bool {
 	return missingNamespace(err) == o.GetNamespace() && o.GetNamespace() != "" &&
-		policies.CreatesNamespace(o) && !c.brings("namespaces", o.GetNamespace())
+		policies.CreatesNamespace(o) && !d.brings("namespaces", o.GetNamespace())
 }

@@ -85,19 +85,7 @@ func (c *Client) Compare(objects []*unstructured.Unstructured) (Comparison, erro
 		err = &UnknownKindError{Objects: unknown}
 	}
 
-	differences := make([]Difference, len(list))
-	index := make(map[*unstructured.Unstructured]int, len(list))
-
-	for i, o := range list {
-		index[o] = i
-	}
-
-	errs := forEach(list, func(o *unstructured.Unstructured) error {
-		difference, err := c.compareOne(o)
-		differences[index[o]] = difference
-
-		return err
-	})
+	differences, errs := forEach(list, c.compareOne)
 
 	var result Comparison
 
@@ -205,26 +193,20 @@ func (c *Client) differingFields(o, live *unstructured.Unstructured) ([]string, 
 }
 
 // Correct creates the objects that are missing and changes the others, except those with an
-// obstacle. Changes are what was corrected, also if other objects could not be.
-func (c *Client) Correct(differences []Difference) error {
-	objects := make(Objects, 0, len(differences))
-	live := map[*unstructured.Unstructured]*unstructured.Unstructured{}
+// obstacle.
+func (c *Client) Correct(differences []Difference) (Results, error) {
+	draft := c.newDraft(nil)
 
 	for _, d := range differences {
 		if d.Obstacle != "" {
 			continue
 		}
 
-		objects = append(objects, d.desired)
-
-		if !d.Missing {
-			live[d.desired] = d.live
-		}
+		draft.objects = append(draft.objects, d.desired)
+		draft.members[d.desired] = &member{live: d.live}
 	}
 
-	c.target = target{objects: objects, live: live}
-
-	return c.each(objects, c.applyOne)
+	return draft.change(draft.objects, draft.applyOne)
 }
 
 // isExcluded reports whether an annotation excludes an object from the comparison.

@@ -34,26 +34,43 @@ const concurrency = 16
 
 // each calls the function for all objects in parallel, and returns one error for those that failed.
 func (c *Client) each(list Objects, do func(*unstructured.Unstructured) error) error {
-	return c.aggregate(list, forEach(list, do))
+	_, errs := forEach(list, func(o *unstructured.Unstructured) (struct{}, error) { return struct{}{}, do(o) })
+	return c.aggregate(list, errs)
 }
 
-// forEach calls the function for all objects in parallel, and returns the error of each.
-func forEach(list Objects, do func(*unstructured.Unstructured) error) []error {
-	errs := make([]error, len(list))
+// change calls the function for all objects in parallel, and returns what became of each, and one error for those that
+// failed.
+func (c *Client) change(list Objects, do func(*unstructured.Unstructured) (Result, error)) (Results, error) {
+	results, errs := forEach(list, do)
+
+	for i, o := range list {
+		results[i].Object = object.KeyOf(o)
+
+		if errs[i] != nil {
+			results[i].Outcome, results[i].Failure = Failed, newObjectError(results[i].Object, errs[i])
+		}
+	}
+
+	return results, c.aggregate(list, errs)
+}
+
+// forEach calls the function for all objects in parallel, and returns the result and the error of each.
+func forEach[T any](list Objects, do func(*unstructured.Unstructured) (T, error)) ([]T, []error) {
+	results, errs := make([]T, len(list)), make([]error, len(list))
 
 	var group errgroup.Group
 	group.SetLimit(concurrency)
 
 	for i, o := range list {
 		group.Go(func() error {
-			errs[i] = do(o)
+			results[i], errs[i] = do(o)
 			return nil
 		})
 	}
 
 	_ = group.Wait() // always nil, the errors are in errs
 
-	return errs
+	return results, errs
 }
 
 // aggregate returns one error for the objects that failed: of the worst kind, with all objects that

@@ -19,14 +19,6 @@ import (
 // manager: its webhooks admit them, and it processes their finalizers.
 type OwnKinds []schema.GroupResource
 
-// RemoveOptions are the options of removing a release.
-type RemoveOptions struct {
-	// Own are the kinds whose objects are deleted first.
-	Own OwnKinds
-	// AtOnce deletes all objects at the same time: none waits for others to be gone.
-	AtOnce bool
-}
-
 // Remaining is an object that was deleted, but still exists.
 type Remaining struct {
 	Object     object.Key
@@ -79,37 +71,44 @@ func (c *Client) deleted(o *unstructured.Unstructured) waves.Place {
 
 // FirstWave returns the place of the objects that the action applies itself, and whether Advance has something to do
 // afterwards: there are further waves, or objects that are dropped have to be deleted in an order.
-func (c *Client) FirstWave() (first waves.Place, more bool) {
-	if len(c.target.objects) > 0 {
-		first = c.applied(waves.Split(c.target.objects, c.applied)[0][0])
+func (s *Set) FirstWave() (first waves.Place, more bool) {
+	if len(s.objects) > 0 {
+		first = s.applied(waves.Split(s.objects, s.applied)[0][0])
 	}
 
-	return first, c.isStaged()
+	return first, s.isStaged()
 }
 
 // isStaged reports whether there are several waves of objects to apply, or to delete.
-func (c *Client) isStaged() bool {
-	return len(waves.Split(c.target.objects, c.applied)) > 1 || c.target.later ||
-		len(waves.Split(c.dropped, c.deleted)) > 1 || len(c.dropped.filter(c.isOwn)) > 0
+func (s *Set) isStaged() bool {
+	return len(waves.Split(s.objects, s.applied)) > 1 || len(s.later) > 0 ||
+		len(waves.Split(s.dropped, s.deleted)) > 1 || len(s.dropped.filter(s.isOwn)) > 0
 }
 
-// Advance takes the next step with a manifest of which the waves up to a place were applied: it applies the next wave
-// and returns its place. If there is none, it deletes the objects of an inventory that the manifest does not have, one
-// wave after the other. It can be repeated; complete reports whether nothing is left to do. The error is a
-// *RemainingError while objects that were deleted still exist.
-func (c *Client) Advance(
-	content string, known []object.Key, applied waves.Place,
-) (next waves.Place, complete bool, err error) {
-	c.known = known
+// Advanced is how far a step has come with a manifest.
+type Advanced struct {
+	// Wave is the last one that was applied, and Complete is set if nothing is left to do.
+	Wave     waves.Place
+	Complete bool
+	// Inventory are the objects that the release has once nothing is left to do, and those that could not be deleted.
+	Inventory []object.Key
+	Results   Results
+}
+
+// Advance takes the next step with a manifest of which the waves up to a place were applied: it applies the next wave.
+// If there is none, it deletes the objects of the release that the manifest does not have, one wave after the other. It
+// can be repeated. The error is a *RemainingError while objects that were deleted still exist.
+func (c *Client) Advance(content string, applied waves.Place) (Advanced, error) {
+	unchanged := Advanced{Wave: applied}
 
 	objects, err := manifest.Decode(content)
 	if err != nil {
-		return applied, false, err
+		return unchanged, err
 	}
 
 	target, unknown, err := c.resolve(objects)
 	if err != nil {
-		return applied, false, err
+		return unchanged, err
 	}
 
 	later := definedEarlier(objects, unknown)
@@ -120,102 +119,94 @@ func (c *Client) Advance(
 
 	for key, place := range later {
 		if len(left) == 0 || place <= c.applied(left[0][0]) {
-			return applied, false, &UnavailableError{Objects: []*ObjectError{
+			return unchanged, &UnavailableError{Objects: []*ObjectError{
 				{Object: key, Reason: "the API server does not serve its kind yet"},
 			}}
 		}
 	}
 
+	draft := c.newDraft(target)
+
 	if len(left) == 0 {
-		err := c.removeDropped(target, known)
-		return applied, err == nil, err
+		set := draft.withDropped()
+		results, err := c.removeInOrder(set.dropped)
+		err = cmp.Or(err, set.unread)
+
+		return Advanced{applied, err == nil, set.Inventory(results), results}, err
 	}
 
-	if err := c.applyLater(left[0], target); err != nil {
-		return applied, false, err
+	advanced := Advanced{Wave: applied, Inventory: draft.has()}
+
+	if advanced.Results, err = draft.applyLater(left[0]); err != nil {
+		return advanced, err
 	}
 
 	// What is dropped is read in the next step.
-	last := len(left) == 1 && len(later) == 0 && len(object.Without(known, c.has)) == 0
+	advanced.Wave = c.applied(left[0][0])
+	advanced.Complete = len(left) == 1 && len(later) == 0 && len(object.Without(c.known, draft.has())) == 0
 
-	return c.applied(left[0][0]), last, nil
-}
-
-// removeDropped deletes the objects of an inventory that are none of a target's, one wave after the other.
-func (c *Client) removeDropped(target Objects, known []object.Key) error {
-	c.has = target.keys()
-	c.Drop(known)
-
-	return cmp.Or(c.removeInOrder(c.dropped), c.unread)
+	return advanced, nil
 }
 
 // applyLater applies a wave of a manifest whose earlier waves were applied. It is tried first by dry runs, which may
 // have told nothing before the first wave.
-func (c *Client) applyLater(wave, all Objects) error {
-	if err := c.setTarget(wave, all); err != nil {
-		return err
+func (d *Draft) applyLater(wave Objects) (Results, error) {
+	if err := d.include(wave); err != nil {
+		return nil, err
 	}
 
-	if err := c.dryRunEach(wave); err != nil {
-		return err
+	if err := d.dryRunEach(wave); err != nil {
+		return nil, err
 	}
 
-	return c.applyWave(wave)
+	return d.applyWave(wave)
 }
 
 // removeInOrder deletes objects, one wave after the other. The error is a *RemainingError until the objects are gone
-// that others wait for.
-func (c *Client) removeInOrder(list Objects) error {
-	last, err := c.removeEarlier(list)
-	if err != nil {
-		return err
-	}
+// that others wait for. Nothing is left of objects of own kinds, even if there is nothing else: their manager may be
+// deleted next.
+func (c *Client) removeInOrder(list Objects) (Results, error) {
+	var all Results
 
-	return c.remove(last)
-}
-
-// removeEarlier deletes all waves of objects but the last one, which it returns. Nothing is left of objects of own
-// kinds, even if there is nothing else: their manager may be deleted next.
-func (c *Client) removeEarlier(list Objects) (last Objects, err error) {
 	ordered := waves.Split(list, c.deleted)
 
 	for i, wave := range ordered {
+		remove := c.removeCompletely
 		if i == len(ordered)-1 && !c.isOwn(wave[0]) {
-			return wave, nil
+			remove = c.remove
 		}
 
-		if err := c.removeCompletely(wave); err != nil {
-			return nil, err
+		results, err := remove(wave)
+		all = append(all, results...)
+
+		if err != nil {
+			return all, err
 		}
 	}
 
-	return nil, nil
+	return all, nil
 }
 
 // removeCompletely deletes objects like remove. The error is a *RemainingError until they are gone.
-func (c *Client) removeCompletely(list Objects) error {
-	var remaining []Remaining
-
-	err := c.each(list, func(o *unstructured.Unstructured) error {
-		if err := c.removeOne(o); err != nil {
-			return err
+func (c *Client) removeCompletely(list Objects) (Results, error) {
+	results, err := c.change(list, func(o *unstructured.Unstructured) (Result, error) {
+		result, err := c.removeOne(o)
+		if err != nil || result.Outcome != Deleted {
+			return result, err
 		}
 
 		live, err := c.get(o)
-		if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
-			return err // gone, or to be kept
+		result.Remaining = err == nil && live != nil && live.GetDeletionTimestamp() != nil
+
+		if result.Remaining {
+			result.Finalizers = live.GetFinalizers()
 		}
 
-		c.mu.Lock()
-		defer c.mu.Unlock()
-
-		remaining = append(remaining, Remaining{Object: object.KeyOf(o), Finalizers: live.GetFinalizers()})
-
-		return nil
+		return result, err
 	})
 	if err != nil {
-		return asRemoveError(err)
+		return results, asRemoveError(err)
 	}
 
-	return newRemainingError(remaining)
+	return results, newRemainingError(results.remaining())
 }

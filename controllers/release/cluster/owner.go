@@ -12,7 +12,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
-	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
@@ -42,10 +41,9 @@ func (c *Client) prepare(o *unstructured.Unstructured) {
 	Normalize(o)
 }
 
-// RemoveHelmMetadata removes the label and annotations of Helm from the objects of an inventory that exist and belong
-// to the release.
-func (c *Client) RemoveHelmMetadata(known []object.Key) error {
-	list, unread := c.existing(known, nil)
+// RemoveHelmMetadata removes the label and annotations of Helm from the objects of the release.
+func (c *Client) RemoveHelmMetadata() error {
+	list, unread := c.existing(c.known, nil)
 
 	return cmp.Or(c.each(list, func(o *unstructured.Unstructured) error { return c.unmark(o, nil) }), unread)
 }

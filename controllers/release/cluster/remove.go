@@ -19,8 +19,9 @@ import (
 // prevents the deletion of another, as a webhook without its server may do, the next attempt finds
 // it gone. An object counts as deleted once the API server has accepted that, even if finalizers
 // still hold it.
-func (c *Client) remove(list Objects) error {
-	return asRemoveError(c.each(list, c.removeOne))
+func (c *Client) remove(list Objects) (Results, error) {
+	results, err := c.change(list, c.removeOne)
+	return results, asRemoveError(err)
 }
 
 // asRemoveError returns the error of a deletion for that of a request.
@@ -37,18 +38,6 @@ func asRemoveError(err error) error {
 		return &RemoveError{Objects: unavailable.Objects, Passing: true}
 	default:
 		return err
-	}
-}
-
-// Drop reads the objects of an inventory that the target does not have, as far as they exist and belong to the release:
-// an inventory alone deletes nothing.
-func (c *Client) Drop(known []object.Key) {
-	c.dropped, c.unread = c.existing(known, c.has)
-
-	if failed := (*RemoveError)(nil); errors.As(c.unread, &failed) {
-		for _, o := range failed.Objects {
-			c.undeleted = append(c.undeleted, o.Object)
-		}
 	}
 }
 
@@ -81,15 +70,13 @@ func (c *Client) existing(known, except []object.Key) (Objects, error) {
 		list = append(list, referenceTo(key))
 	}
 
-	live := make(Objects, len(list))
-
-	errs := forEach(list, func(o *unstructured.Unstructured) error {
+	live, errs := forEach(list, func(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		found, err := c.get(o)
-		if err == nil && found != nil && c.owns(found) {
-			live[slices.Index(list, o)] = found
+		if err != nil || found == nil || !c.owns(found) {
+			return nil, err
 		}
 
-		return err
+		return found, nil
 	})
 
 	for i, err := range errs {
@@ -98,7 +85,7 @@ func (c *Client) existing(known, except []object.Key) (Objects, error) {
 		}
 	}
 
-	existing := live.filter(func(o *unstructured.Unstructured) bool { return o != nil })
+	existing := Objects(live).filter(func(o *unstructured.Unstructured) bool { return o != nil })
 	if len(failed) > 0 {
 		return existing, &RemoveError{Objects: failed}
 	}
@@ -126,71 +113,85 @@ func (c *Client) resolveKey(key object.Key) (object.Key, error) {
 	return key, nil
 }
 
-// prune deletes what the target drops after it has been applied. The target is in place, so what keeps other objects
-// from being deleted is no failure of the action: they stay in the inventory, for a later Prune.
-func (c *Client) prune() error {
-	err := cmp.Or(c.remove(c.dropped), c.unread)
+// prune deletes what is dropped after the objects have been applied. These are in place, so what keeps others from being
+// deleted is no failure of the action: they stay in the inventory, for a later Prune.
+func (s *Set) prune() (Results, error) {
+	results, err := s.remove(s.dropped)
 
-	if failed := (*RemoveError)(nil); errors.As(err, &failed) {
-		c.log.Info("Objects that are no longer part of the release are deleted later", "problem", failed.Error())
-		return nil
+	if failed := (*RemoveError)(nil); errors.As(cmp.Or(err, s.unread), &failed) {
+		s.log.Info("Objects that are no longer part of the release are deleted later", "problem", failed.Error())
+		return results, nil
 	}
 
-	return err
+	return results, err
 }
 
-// Inventory returns the objects that the release has once the target is applied and what it drops is deleted: those of
-// the target, and those that could not be deleted, or that finalizers held.
-func (c *Client) Inventory() []object.Key {
-	return object.Union(c.has, c.undeleted)
-}
+// Inventory returns the objects that the release has after an action on the set: those of the manifest, and those that
+// could not be deleted, or that finalizers held.
+func (s *Set) Inventory(results Results) []object.Key {
+	undeleted := results.undeleted()
 
-// Applied returns the inventory after Apply. What Apply has left to Advance stays in it.
-func (c *Client) Applied(known []object.Key) []object.Key {
-	if c.isStaged() {
-		return known
+	if failed := (*RemoveError)(nil); errors.As(s.unread, &failed) {
+		for _, o := range failed.Objects {
+			undeleted = append(undeleted, o.Object)
+		}
 	}
 
-	return c.Inventory()
+	return object.Union(s.has(), undeleted)
 }
 
-// Prune deletes the objects of an inventory that a manifest does not have. The error is a *RemainingError while
-// finalizers hold some of them, and all others are deleted.
-func (c *Client) Prune(content string, known []object.Key) error {
+// InventoryBefore returns the objects that the release may have once the set is being applied.
+func (s *Set) InventoryBefore() []object.Key { return object.Union(s.Inventory(nil), s.known) }
+
+// InventoryAfter returns the objects that the release has after Apply. What that has left to Advance stays among them.
+func (s *Set) InventoryAfter(results Results) []object.Key {
+	if s.isStaged() {
+		return s.InventoryBefore()
+	}
+
+	return s.Inventory(results)
+}
+
+// Prune deletes the objects of the release that a manifest does not have, and returns those that it has afterwards. The
+// error is a *RemainingError while finalizers hold some of them, and all others are deleted.
+func (c *Client) Prune(content string) (Results, []object.Key, error) {
 	list, err := c.parse(content)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 
-	c.has = list.keys()
-	c.Drop(known)
+	set := c.newDraft(list).withDropped()
+	results, err := c.remove(set.dropped)
 
-	return cmp.Or(c.remove(c.dropped), c.unread, newRemainingError(c.held))
+	return results, set.Inventory(results), cmp.Or(err, set.unread, newRemainingError(results.remaining()))
 }
 
-// Remove deletes the objects of an inventory, in the order of their annotations, and those of own kinds first.
-// The error is a *RemainingError while objects exist that others wait for.
-func (c *Client) Remove(known []object.Key, options RemoveOptions) error {
-	list, unread := c.existing(known, nil)
+// Remove deletes the objects of the release, in the order of their annotations, and those of own kinds first. The error
+// is a *RemainingError while objects exist that others wait for. At once, none waits for others to be gone.
+func (c *Client) Remove(atOnce bool) (Results, error) {
+	list, unread := c.existing(c.known, nil)
 
-	if options.AtOnce {
-		return cmp.Or(c.remove(list), unread)
+	remove := c.removeInOrder
+	if atOnce {
+		remove = c.remove
 	}
 
-	c.own = options.Own
+	results, err := remove(list)
 
-	return cmp.Or(c.removeInOrder(list), unread)
+	return results, cmp.Or(err, unread)
 }
 
-// Undo deletes the objects that the client has created.
-func (c *Client) Undo() error {
-	list, unread := c.existing(c.created, nil)
-	return cmp.Or(c.remove(list), unread)
+// Undo deletes the objects that an action has created.
+func (c *Client) Undo(results Results) error {
+	list, unread := c.existing(results.keys(func(r Result) bool { return r.Outcome == Created }), nil)
+	_, err := c.remove(list)
+
+	return cmp.Or(err, unread)
 }
 
-// Remains reports whether an object of an inventory exists, belongs to the release, and is not being deleted.
-func (c *Client) Remains(known []object.Key) (bool, error) {
-	list, unread := c.existing(known, nil)
+// Remains reports whether an object of the release exists, and is not being deleted.
+func (c *Client) Remains() (bool, error) {
+	list, unread := c.existing(c.known, nil)
 	remains := slices.ContainsFunc(list, func(live *unstructured.Unstructured) bool {
 		return live.GetDeletionTimestamp() == nil && !isKept(live) && !isProtected(live.GetKind())
 	})
@@ -199,40 +200,24 @@ func (c *Client) Remains(known []object.Key) (bool, error) {
 }
 
 // removeOne deletes an object, which was read, unless it must stay.
-func (c *Client) removeOne(live *unstructured.Unstructured) error {
+func (c *Client) removeOne(live *unstructured.Unstructured) (Result, error) {
 	if isProtected(live.GetKind()) || isKept(live) || policies.IsOrphaned(live) {
-		return c.leave(live)
+		return Result{Outcome: Left}, c.leave(live)
 	}
 
-	if err := c.delete(live); err != nil {
-		c.addChange(&c.undeleted, live)
-		return err
-	}
+	finalizers := live.GetFinalizers()
 
-	c.addChange(&c.changes.Pruned, live)
-
-	if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
-		c.addChange(&c.undeleted, live)
-
-		c.mu.Lock()
-		defer c.mu.Unlock()
-
-		c.held = append(c.held, Remaining{Object: object.KeyOf(live), Finalizers: finalizers})
-	}
-
-	return nil
+	return Result{Outcome: Deleted, Remaining: len(finalizers) > 0, Finalizers: finalizers}, c.delete(live)
 }
 
 // leave leaves an object in the cluster that must not be deleted. It does not belong to the release any more, so that
 // another one can adopt it; like a deletion, that is tried again if it fails.
 func (c *Client) leave(live *unstructured.Unstructured) error {
 	if err := c.orphan(live); err != nil {
-		c.addChange(&c.undeleted, live)
 		return &leaveError{cause: err}
 	}
 
 	c.log.Info("Left an object in the cluster that the release must not delete", "object", object.KeyOf(live).String())
-	c.addChange(&c.changes.Left, live)
 
 	return nil
 }

@@ -69,7 +69,7 @@ func obstacleToReplacement(
 }
 
 // replace deletes and recreates an object. refusal is what the API server said about the change.
-func (c *Client) replace(
+func (d *Draft) replace(
 	o, live *unstructured.Unstructured, refusal error,
 ) (*unstructured.Unstructured, error) {
 	if err := checkReplacement(o, live, refusal); err != nil {
@@ -77,22 +77,17 @@ func (c *Client) replace(
 	}
 
 	key := object.KeyOf(o)
-	replacement := Replacement{Object: key, Reason: object.Reason(key.Kind, refusal)}
-	c.log.Info("Replacing an object to change an immutable field", "object", key.String(), "reason", replacement.Reason)
+	d.log.Info("Replacing an object to change an immutable field",
+		"object", key.String(), "reason", object.Reason(key.Kind, refusal))
 
-	if err := c.delete(live); err != nil {
+	if err := d.delete(live); err != nil {
 		return nil, fmt.Errorf("replace it: %w", err)
 	}
 
-	created, err := c.create(c.connection.client, o)
+	created, err := d.create(d.connection.client, o)
 	if err != nil {
 		return nil, fmt.Errorf("recreate it after its deletion: %w", err)
 	}
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	c.changes.Replaced = append(c.changes.Replaced, replacement)
 
 	return created, nil
 }

@@ -16,64 +16,115 @@ import (
 
 var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// target is what the action applies.
-type target struct {
-	objects Objects
-	all     Objects // of the manifest, whether the action applies them now or not
-	live    map[*unstructured.Unstructured]*unstructured.Unstructured
-	awaited []*unstructured.Unstructured        // those whose kinds were not served
-	later   bool                                // there are objects of kinds that earlier waves define
-	same    map[*unstructured.Unstructured]bool // those that a dry run has not changed
+// Target is what an action makes so.
+type Target struct {
+	// Objects are those of a manifest, as manifest.Decode returns them. They belong to the action then, which changes
+	// them.
+	Objects []*unstructured.Unstructured
+	// Awaited reports whether a kind that is not served is going to be when the draft is completed; nil for none.
+	Awaited func(schema.GroupKind) bool
+	// Partial leaves out the objects whose kinds are not served: they cannot exist, and the others need not wait for
+	// them.
+	Partial bool
+}
+
+// Draft are the objects of a target, as they were read.
+type Draft struct {
+	*Client
+
+	// objects are those that the action applies, and all those of the manifest, whether it applies them now or not.
+	objects, all Objects
+	members      map[*unstructured.Unstructured]*member
+	// awaited are those whose kinds were not served, and later those of kinds that earlier waves define.
+	awaited []*unstructured.Unstructured
+	later   []object.Key
+}
+
+// member is what is known of an object that an action applies. One goroutine at a time works with it.
+type member struct {
+	// live is the object as it was read; nil if it was not, because it does not seem to exist.
+	live *unstructured.Unstructured
+	// same is set if a dry run has not changed it.
+	same bool
+}
+
+// Set are the objects of a target, all of whose kinds are served, and those that the release has besides.
+type Set struct {
+	*Draft
+
+	dropped Objects
+	// unread is why some of these could not be read; nil or a *RemoveError.
+	unread error
+}
+
+// newDraft returns a draft without objects to apply.
+func (c *Client) newDraft(all Objects) *Draft {
+	return &Draft{Client: c, all: all, members: map[*unstructured.Unstructured]*member{}}
 }
 
 // brings reports whether the action applies an object, by resource and name. The namespace of the release is created
 // before, if the release is in another cluster.
-func (c *Client) brings(resource, name string) bool {
-	if resource == "namespaces" && name == c.release.Namespace {
+func (d *Draft) brings(resource, name string) bool {
+	if resource == "namespaces" && name == d.release.Namespace {
 		return true
 	}
 
-	return slices.ContainsFunc(c.target.objects, func(o *unstructured.Unstructured) bool {
-		return o.GetName() == name && c.resourceOf(o).Resource == resource
+	return slices.ContainsFunc(d.objects, func(o *unstructured.Unstructured) bool {
+		return o.GetName() == name && d.resourceOf(o).Resource == resource
 	})
 }
 
-// SetTarget sets the manifest that the action applies, and reads those of its objects that the release may have. It
-// fails before anything is recorded or applied if a kind is unknown, or an object must not be adopted or read. Objects
-// that are scaled automatically keep their replicas.
-//
-// The objects are those of a manifest, as manifest.Decode returns them. They belong to the client then, which
-// changes them. Those of unknown kinds for which isAwaited returns true are left to CompleteTarget.
-func (c *Client) SetTarget(objects []*unstructured.Unstructured, isAwaited func(schema.GroupKind) bool) error {
-	list, unknown, err := c.resolve(objects)
-	if err != nil {
-		return err
+// Read reads those objects of a target that the release may have. It fails before anything is recorded or applied if a
+// kind is unknown, or an object must not be adopted or read. Objects that are scaled automatically keep their replicas.
+func (c *Client) Read(target Target) (*Draft, error) {
+	// What was discovered earlier may include kinds that are no longer served.
+	if target.Partial {
+		c.connection.Refresh()
 	}
 
-	later := definedEarlier(objects, unknown)
+	list, unknown, err := c.resolve(target.Objects)
+	if err != nil {
+		return nil, err
+	}
 
-	missing := slices.DeleteFunc(slices.Clone(unknown), func(o object.Key) bool {
-		_, follows := later[o]
-		return follows || isAwaited(o.GroupKind())
-	})
+	draft := c.newDraft(list)
+
+	switch {
+	case target.Partial:
+		for _, key := range unknown {
+			c.log.Info("Leaving out an object whose kind is not served", "object", key.String())
+		}
+	default:
+		if err := draft.await(target, unknown); err != nil {
+			return nil, err
+		}
+	}
+
+	return draft, asDryRunError(draft.include(list))
+}
+
+// await notes the objects of unknown kinds that are going to be served.
+func (d *Draft) await(target Target, unknown []object.Key) error {
+	later := definedEarlier(target.Objects, unknown)
+	d.later = slices.Collect(maps.Keys(later))
+
+	var missing []object.Key
+
+	for _, o := range target.Objects {
+		key := object.KeyOf(o)
+		if _, follows := later[key]; follows || !slices.Contains(unknown, key) {
+			continue
+		}
+
+		d.awaited = append(d.awaited, o)
+
+		if target.Awaited == nil || !target.Awaited(key.GroupKind()) {
+			missing = append(missing, key)
+		}
+	}
+
 	if len(missing) > 0 {
 		return &UnknownKindError{Objects: missing}
-	}
-
-	if err := c.setTarget(list, list); err != nil {
-		return asDryRunError(err)
-	}
-
-	c.target.later = len(later) > 0
-	for key := range later {
-		c.has = append(c.has, key)
-	}
-
-	for _, o := range objects {
-		key := object.KeyOf(o)
-		if _, follows := later[key]; slices.Contains(unknown, key) && !follows {
-			c.target.awaited = append(c.target.awaited, o)
-		}
 	}
 
 	return nil
@@ -104,111 +155,84 @@ func definedEarlier(objects []*unstructured.Unstructured, unknown []object.Key) 
 	return later
 }
 
-// CompleteTarget adds the objects to the target whose kinds were not served when it was set.
-func (c *Client) CompleteTarget() error {
-	known, has := c.target, c.has
-	if len(known.awaited) == 0 {
-		return nil
+// Complete reads the objects whose kinds were not served when the others were read, and those that the release has
+// besides.
+func (d *Draft) Complete() (*Set, error) {
+	if len(d.awaited) > 0 {
+		added, unknown, err := d.resolve(d.awaited)
+		if err != nil {
+			return nil, err
+		}
+
+		if len(unknown) > 0 {
+			return nil, &UnknownKindError{Objects: unknown}
+		}
+
+		d.awaited, d.all = nil, slices.Concat(d.all, added)
+		if err := d.include(added); err != nil {
+			return nil, err
+		}
 	}
 
-	added, unknown, err := c.resolve(known.awaited)
-	if err != nil {
-		return err
-	}
-
-	if len(unknown) > 0 {
-		return &UnknownKindError{Objects: unknown}
-	}
-
-	if err := c.setTarget(added, slices.Concat(known.objects, added)); err != nil {
-		return err
-	}
-
-	c.target.objects = slices.Concat(known.objects, added)
-	c.target.later = known.later
-	c.has = slices.Concat(has, added.keys())
-	maps.Copy(c.target.live, known.live)
-	maps.Copy(c.target.same, known.same)
-
-	return nil
+	return d.withDropped(), nil
 }
 
-// SetPartialTarget is like SetTarget, but leaves out the objects whose kinds are unknown: they cannot
-// exist, and the others need not wait for them.
-func (c *Client) SetPartialTarget(objects []*unstructured.Unstructured) error {
-	// What was discovered earlier may include kinds that are no longer served.
-	c.connection.Refresh()
+// withDropped reads the objects that the release has besides the draft, as far as they exist and belong to it: an
+// inventory alone deletes nothing.
+func (d *Draft) withDropped() *Set {
+	set := &Set{Draft: d}
+	set.dropped, set.unread = d.existing(d.known, d.has())
 
-	list, unknown, err := c.resolve(objects)
-	if err != nil {
-		return err
-	}
-
-	for _, key := range unknown {
-		c.log.Info("Leaving out an object whose kind is not served", "object", key.String())
-	}
-
-	return asDryRunError(c.setTarget(list, list))
+	return set
 }
 
-// setTarget sets the target to a list of the manifest's objects, where all are those that it has.
-func (c *Client) setTarget(list, all Objects) error {
-	c.target = target{
-		objects: list, all: all,
-		live: map[*unstructured.Unstructured]*unstructured.Unstructured{}, same: map[*unstructured.Unstructured]bool{},
-	}
-	c.has = all.keys()
+// has returns the objects of the manifest.
+func (d *Draft) has() []object.Key { return slices.Concat(d.all.keys(), d.later) }
+
+// include adds objects of the manifest to those that the action applies, and reads those that the release may have.
+func (d *Draft) include(list Objects) error {
+	d.objects = slices.Concat(d.objects, list)
 
 	for _, o := range list {
-		c.prepare(o)
+		d.prepare(o)
+		d.members[o] = &member{}
 	}
 
-	return c.readEach(list.filter(func(o *unstructured.Unstructured) bool {
-		return slices.Contains(c.known, object.KeyOf(o))
+	return d.readEach(list.filter(func(o *unstructured.Unstructured) bool {
+		return slices.Contains(d.known, object.KeyOf(o))
 	}))
 }
 
-// readEach reads objects of the target.
-func (c *Client) readEach(list Objects) error {
-	return c.each(list, func(o *unstructured.Unstructured) error {
-		_, err := c.read(o)
+// readEach reads objects that the action applies.
+func (d *Draft) readEach(list Objects) error {
+	return d.each(list, func(o *unstructured.Unstructured) error {
+		_, err := d.read(o)
 		return err
 	})
 }
 
-// read reads an object of the target; nil if it does not exist.
-func (c *Client) read(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	live, err := c.getOwn(o)
+// read reads an object that the action applies; nil if it does not exist.
+func (d *Draft) read(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live, err := d.getOwn(o)
 	if err != nil || live == nil {
 		return nil, err
 	}
 
-	if err := c.keepReplicas(o, live, c.target.all); err != nil {
+	if err := d.keepReplicas(o, live, d.all); err != nil {
 		return nil, err
 	}
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	c.target.live[o] = live
+	d.members[o].live = live
 
 	return live, nil
 }
 
-// live returns an object of the target as it was read; nil if it was not, because it does not seem to exist.
-func (c *Client) live(o *unstructured.Unstructured) *unstructured.Unstructured {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	return c.target.live[o]
-}
-
-// Adoptable returns the target's objects, as they were read, that do not belong to the release yet.
-func (c *Client) Adoptable() []*unstructured.Unstructured {
+// Adoptable returns the objects, as they were read, that do not belong to the release yet.
+func (d *Draft) Adoptable() []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 
-	for _, o := range c.target.objects {
-		if live := c.live(o); live != nil && !c.owns(live) {
+	for _, o := range d.objects {
+		if live := d.members[o].live; live != nil && !d.owns(live) {
 			objects = append(objects, live)
 		}
 	}

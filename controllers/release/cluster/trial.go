@@ -14,21 +14,21 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
-// DryRunTarget tries by dry runs what the action would change about the target's objects. The error is a *DryRunError
+// DryRun tries by dry runs what the action would change about the objects. The error is a *DryRunError
 // if the API server would refuse a change, and an *UnavailableError if that could not be found out for a reason that
 // may go away by itself.
 //
 // Of objects that wait for earlier waves, only what these cannot change is a problem. Objects of own kinds are left out
 // if their CRDs change first.
-func (c *Client) DryRunTarget(withOwn bool) error {
-	isTried := func(o *unstructured.Unstructured) bool { return withOwn || !c.isOwn(o) }
+func (d *Draft) DryRun(withOwn bool) error {
+	isTried := func(o *unstructured.Unstructured) bool { return withOwn || !d.isOwn(o) }
 
-	others := c.target.objects.filter(func(o *unstructured.Unstructured) bool { return !isTried(o) })
-	if err := c.readEach(others); err != nil {
+	others := d.objects.filter(func(o *unstructured.Unstructured) bool { return !isTried(o) })
+	if err := d.readEach(others); err != nil {
 		return asDryRunError(err)
 	}
 
-	return asDryRunError(c.dryRunEach(c.target.objects.filter(isTried)))
+	return asDryRunError(d.dryRunEach(d.objects.filter(isTried)))
 }
 
 // asDryRunError returns what a refusal means before anything is recorded or applied: an account that may not even read
@@ -41,28 +41,24 @@ func asDryRunError(err error) error {
 	return err
 }
 
-// dryRunEach tries objects of the target.
-func (c *Client) dryRunEach(checked Objects) error {
+// dryRunEach tries objects that the action applies.
+func (d *Draft) dryRunEach(checked Objects) error {
 	if len(checked) == 0 {
 		return nil
 	}
 
-	first := waves.Split(c.target.objects, c.applied)[0]
+	first := waves.Split(d.objects, d.applied)[0]
 
-	return c.each(checked, func(o *unstructured.Unstructured) error {
+	return d.each(checked, func(o *unstructured.Unstructured) error {
 		change := dryRunChange{
-			later:   c.applied(o) > c.applied(first[0]),
-			defined: c.isDefinedEarlier(o),
-			brings:  c.brings,
+			later:   d.applied(o) > d.applied(first[0]),
+			defined: d.isDefinedEarlier(o),
+			brings:  d.brings,
 		}
 
-		after, err := c.dryRunOne(o)
-		if live := c.live(o); err == nil && live != nil && c.isSame(o, live, after) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-
-			c.target.same[o] = true
-		}
+		after, err := d.dryRunOne(o)
+		member := d.members[o]
+		member.same = err == nil && member.live != nil && d.isSame(o, member.live, after)
 
 		return change.problem(err)
 	})
@@ -75,25 +71,25 @@ func (c *Client) isSame(o, live, after *unstructured.Unstructured) bool {
 	return before.Same(applied) && appliedFields(live).Equals(appliedFields(after)) && c.takeoverOf(live, o, nil) == nil
 }
 
-// isDefinedEarlier reports whether an earlier wave of the target has the CRD of an object.
-func (c *Client) isDefinedEarlier(o *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(c.target.objects, func(crd *unstructured.Unstructured) bool {
+// isDefinedEarlier reports whether an earlier wave of the action has the CRD of an object.
+func (d *Draft) isDefinedEarlier(o *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(d.objects, func(crd *unstructured.Unstructured) bool {
 		return crd.GroupVersionKind().GroupKind() == crdKind &&
-			crd.GetName() == c.resourceOf(o).String() && c.applied(crd) < c.applied(o)
+			crd.GetName() == d.resourceOf(o).String() && d.applied(crd) < d.applied(o)
 	})
 }
 
 // dryRunOne is applyOne as a dry run. It returns what the object would become.
-func (c *Client) dryRunOne(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	live := c.live(o)
+func (d *Draft) dryRunOne(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live := d.members[o].live
 	if live == nil {
-		created, err := c.create(c.connection.trial, o)
+		created, err := d.create(d.connection.trial, o)
 		if err == nil {
 			return created, nil
 		}
 
 		// Other programs may have created it, or a release whose inventory was lost.
-		found, readErr := c.read(o)
+		found, readErr := d.read(o)
 		if found == nil {
 			return nil, cmp.Or(readErr, err)
 		}
@@ -105,11 +101,11 @@ func (c *Client) dryRunOne(o *unstructured.Unstructured) (*unstructured.Unstruct
 		return nil, errors.New(deletionMessage(live))
 	}
 
-	if c.isLeft(o, live) {
+	if d.isLeft(o, live) {
 		return live, nil
 	}
 
-	tried, err := c.try(o, live)
+	tried, err := d.try(o, live)
 	if immutable := new(immutableError); errors.As(err, &immutable) {
 		return o, checkReplacement(o, live, immutable.refusal)
 	}
@@ -179,29 +175,18 @@ func (c *Client) PreviewAdoption(objects []*unstructured.Unstructured) ([]Adopti
 		return nil, err
 	}
 
-	if err := c.setTarget(list, list); err != nil {
+	draft := c.newDraft(list)
+	if err := draft.include(list); err != nil {
 		return nil, err
 	}
 
-	after := make(map[*unstructured.Unstructured]*unstructured.Unstructured, len(list))
-
-	err = c.each(list, func(o *unstructured.Unstructured) error {
-		adopted, err := c.dryRunOne(o)
-
-		c.mu.Lock()
-		defer c.mu.Unlock()
-
-		after[o] = adopted
-
-		return err
+	adoptions, errs := forEach(list, func(o *unstructured.Unstructured) (Adoption, error) {
+		adopted, err := draft.dryRunOne(o)
+		return Adoption{Before: draft.members[o].live, After: adopted}, err
 	})
-	if err != nil {
-		return nil, err
-	}
 
-	adoptions := make([]Adoption, 0, len(list))
-	for _, o := range list {
-		adoptions = append(adoptions, Adoption{Before: c.live(o), After: after[o]})
+	if err := c.aggregate(list, errs); err != nil {
+		return nil, err
 	}
 
 	return adoptions, nil
