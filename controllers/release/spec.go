@@ -15,8 +15,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// DefaultHistoryLimit is how many revisions are kept by default.
-const DefaultHistoryLimit = 20
+// DefaultHistoryLimit is how many revisions are kept by default, as by Helm.
+const DefaultHistoryLimit = 10
 
 // Spec is the desired state of a release.
 type Spec struct {
