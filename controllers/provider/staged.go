@@ -8,10 +8,10 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // Bounds of the time between two attempts to advance. What makes the next one succeed, such as a webhook
@@ -104,13 +104,13 @@ func (r *run) requeueStaged() {
 func advanceAfter(age time.Duration) time.Duration { return min(max(age/4, minAdvance), maxAdvance) }
 
 // waits reports whether an object is one of those that wait.
-func waits(waiting []waves.Held, o object.Key) bool {
-	return slices.ContainsFunc(waiting, func(h waves.Held) bool { return h.Object == o })
+func waits(waiting []asks.Held, o object.Key) bool {
+	return slices.ContainsFunc(waiting, func(h asks.Held) bool { return h.Object == o })
 }
 
 // withWaiting returns the health of objects in which those that wait for others are not healthy, whether they
 // exist or not: they are not yet what the revision says.
-func withWaiting(all []health.ObjectHealth, waiting []waves.Held) []health.ObjectHealth {
+func withWaiting(all []health.ObjectHealth, waiting []asks.Held) []health.ObjectHealth {
 	held := make([]health.ObjectHealth, 0, len(waiting))
 	for _, o := range waiting {
 		held = append(held, health.ObjectHealth{Object: o.Object, Result: health.Result{

@@ -10,10 +10,10 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 var manager, own = object.Key{Name: "manager"}, object.Key{Name: "own"}
@@ -32,8 +32,8 @@ func TestWaitingObjectsAreNotHealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 
-			held := waves.Held{Object: own, Place: waves.Order{}.Applied(true), Own: true}
-			report := health.Report{Objects: withWaiting(all, []waves.Held{held})}
+			held := asks.Held{Object: own, Place: asks.Order{}.Applied(true), Own: true}
+			report := health.Report{Objects: withWaiting(all, []asks.Held{held})}
 			g.Expect(report.Objects).To(HaveLen(2))
 			g.Expect(report.Missing()).To(BeEmpty(), "drift must not create it")
 			g.Expect(report.Unhealthy()).To(HaveExactElements(HaveField("Object", own)))

@@ -10,12 +10,11 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/policies"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // Prepared is an install or upgrade that only has to be applied.
@@ -90,7 +89,7 @@ func (p *Prepared) render(ctx context.Context) error {
 
 // check reads the objects of the manifest, and makes sure that the API server would accept them.
 func (p *Prepared) check(crdsFollow bool) error {
-	err := cmp.Or(waves.Check(p.objects), policies.Check(p.objects), p.session.store.CheckSize(p.record))
+	err := cmp.Or(asks.Check(p.objects), p.session.store.CheckSize(p.record))
 	if err != nil {
 		return err
 	}

@@ -11,10 +11,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // Advance takes the next step with a confirmed revision, which must be the newest one, staged and deployed. Call it
@@ -87,13 +87,13 @@ func takesEffect(revision state.Revision) bool {
 }
 
 // placeOf returns the wave that was applied last of a staged revision.
-func placeOf(revision state.Revision) waves.Place { return waves.Place(ptr.Deref(revision.Wave, 0)) }
+func placeOf(revision state.Revision) asks.Place { return asks.Place(ptr.Deref(revision.Wave, 0)) }
 
 // Waiting returns the objects of a staged revision's record that wait for earlier waves, the next ones first.
-func (e *Engine) Waiting(record *Record, revision state.Revision, own cluster.OwnKinds) []waves.Held {
+func (e *Engine) Waiting(record *Record, revision state.Revision, own cluster.OwnKinds) []asks.Held {
 	isOwn := func(o *unstructured.Unstructured) bool { return e.isOwn(o, own) }
 
-	return waves.Hold(record.Objects, isOwn, placeOf(revision))
+	return asks.Hold(record.Objects, isOwn, placeOf(revision))
 }
 
 func (e *Engine) isOwn(o *unstructured.Unstructured, own cluster.OwnKinds) bool {

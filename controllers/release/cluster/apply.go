@@ -13,9 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/policies"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // Apply applies the first wave of the objects, and deletes those that are dropped. If there are more waves, of objects
@@ -23,7 +22,7 @@ import (
 func (s *Set) Apply() (Results, error) {
 	var results Results
 
-	if ordered := waves.Split(s.objects, s.applied); len(ordered) > 0 {
+	if ordered := asks.Split(s.objects, s.applied); len(ordered) > 0 {
 		var err error
 		if results, err = s.applyWave(ordered[0]); err != nil {
 			return results, err
@@ -103,7 +102,7 @@ func (d *Draft) applyOne(o *unstructured.Unstructured) (Result, error) {
 
 // isLeft reports whether an object that exists stays as it is, because it is applied only once.
 func (c *Client) isLeft(o, live *unstructured.Unstructured) bool {
-	return c.owns(live) && policies.IsAppliedOnce(o)
+	return c.owns(live) && asks.IsAppliedOnce(o)
 }
 
 // update changes an object that exists. One that the API server refuses is applied without its leftovers, or replaced
@@ -235,5 +234,5 @@ func (c *Client) sendNew(to client.Client, o *unstructured.Unstructured) (*unstr
 // the action has to create it because no object of the release does.
 func (d *Draft) createsNamespace(o *unstructured.Unstructured, err error) bool {
 	return missingNamespace(err) == o.GetNamespace() && o.GetNamespace() != "" &&
-		policies.CreatesNamespace(o) && !d.brings("namespaces", o.GetNamespace())
+		asks.CreatesNamespace(o) && !d.brings("namespaces", o.GetNamespace())
 }

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
-	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
 // Difference is how an object in the cluster differs from its release. It contains no values.
@@ -138,7 +138,7 @@ func (c *Client) compareOne(o *unstructured.Unstructured) (Difference, error) {
 	d.live = live
 	d.Snapshot = object.SnapshotOf(d.Object, live)
 
-	if isExcluded(o) || isExcluded(live) || policies.IsAppliedOnce(o) {
+	if isExcluded(o) || isExcluded(live) || asks.IsAppliedOnce(o) {
 		return d, nil
 	}
 

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // OwnKinds are the kinds that the CRDs of a release define. Objects of these kinds need the release's
@@ -60,20 +60,20 @@ func (c *Client) isOwn(o *unstructured.Unstructured) bool {
 }
 
 // applied returns where an object comes when the release is applied.
-func (c *Client) applied(o *unstructured.Unstructured) waves.Place {
-	return waves.OrderOf(o).Applied(c.isOwn(o))
+func (c *Client) applied(o *unstructured.Unstructured) asks.Place {
+	return asks.OrderOf(o).Applied(c.isOwn(o))
 }
 
 // deleted returns where an object comes when it is deleted.
-func (c *Client) deleted(o *unstructured.Unstructured) waves.Place {
-	return waves.OrderOf(o).Deleted(c.isOwn(o))
+func (c *Client) deleted(o *unstructured.Unstructured) asks.Place {
+	return asks.OrderOf(o).Deleted(c.isOwn(o))
 }
 
 // FirstWave returns the place of the objects that the action applies itself, and whether Advance has something to do
 // afterwards: there are further waves, or objects that are dropped have to be deleted in an order.
-func (s *Set) FirstWave() (first waves.Place, more bool) {
+func (s *Set) FirstWave() (first asks.Place, more bool) {
 	if len(s.objects) > 0 {
-		first = s.applied(waves.Split(s.objects, s.applied)[0][0])
+		first = s.applied(asks.Split(s.objects, s.applied)[0][0])
 	}
 
 	return first, s.isStaged()
@@ -81,14 +81,14 @@ func (s *Set) FirstWave() (first waves.Place, more bool) {
 
 // isStaged reports whether there are several waves of objects to apply, or to delete.
 func (s *Set) isStaged() bool {
-	return len(waves.Split(s.objects, s.applied)) > 1 || len(s.later) > 0 ||
-		len(waves.Split(s.dropped, s.deleted)) > 1 || len(s.dropped.filter(s.isOwn)) > 0
+	return len(asks.Split(s.objects, s.applied)) > 1 || len(s.later) > 0 ||
+		len(asks.Split(s.dropped, s.deleted)) > 1 || len(s.dropped.filter(s.isOwn)) > 0
 }
 
 // Advanced is how far a step has come with a manifest.
 type Advanced struct {
 	// Wave is the last one that was applied, and Complete is set if nothing is left to do.
-	Wave     waves.Place
+	Wave     asks.Place
 	Complete bool
 	// Inventory are the objects that the release has once nothing is left to do, and those that could not be deleted.
 	Inventory []object.Key
@@ -98,7 +98,7 @@ type Advanced struct {
 // Advance takes the next step with a manifest of which the waves up to a place were applied: it applies the next wave.
 // If there is none, it deletes the objects of the release that the manifest does not have, one wave after the other. It
 // can be repeated. The error is a *RemainingError while objects that were deleted still exist.
-func (c *Client) Advance(content string, applied waves.Place) (Advanced, error) {
+func (c *Client) Advance(content string, applied asks.Place) (Advanced, error) {
 	unchanged := Advanced{Wave: applied}
 
 	objects, err := manifest.Decode(content)
@@ -112,10 +112,10 @@ func (c *Client) Advance(content string, applied waves.Place) (Advanced, error) 
 	}
 
 	later := definedEarlier(objects, unknown)
-	maps.DeleteFunc(later, func(_ object.Key, place waves.Place) bool { return place <= applied })
+	maps.DeleteFunc(later, func(_ object.Key, place asks.Place) bool { return place <= applied })
 
 	isLater := func(o *unstructured.Unstructured) bool { return c.applied(o) > applied }
-	left := waves.Split(target.filter(isLater), c.applied)
+	left := asks.Split(target.filter(isLater), c.applied)
 
 	for key, place := range later {
 		if len(left) == 0 || place <= c.applied(left[0][0]) {
@@ -168,7 +168,7 @@ func (d *Draft) applyLater(wave Objects) (Results, error) {
 func (c *Client) removeInOrder(list Objects) (Results, error) {
 	var all Results
 
-	ordered := waves.Split(list, c.deleted)
+	ordered := asks.Split(list, c.deleted)
 
 	for i, wave := range ordered {
 		remove := c.removeCompletely

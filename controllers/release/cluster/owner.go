@@ -12,7 +12,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
-	"github.com/capstan-project/capstan/controllers/release/policies"
+	"github.com/capstan-project/capstan/controllers/asks"
 )
 
 // managedByHelm is the value of v1alpha2.ManagedByLabel on the objects of a release.
@@ -103,7 +103,7 @@ func (c *Client) getOwn(o *unstructured.Unstructured) (*unstructured.Unstructure
 		return live, nil
 	}
 
-	problem := policies.AdoptionProblem(o, live, ownerOf(live))
+	problem := asks.AdoptionProblem(o, live, ownerOf(live))
 	if problem != "" {
 		return nil, adoptionError(problem)
 	}

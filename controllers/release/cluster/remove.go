@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
 // remove deletes objects that are no longer part of the release, all in parallel. If one of them
@@ -201,7 +201,7 @@ func (c *Client) Remains() (bool, error) {
 
 // removeOne deletes an object, which was read, unless it must stay.
 func (c *Client) removeOne(live *unstructured.Unstructured) (Result, error) {
-	if isProtected(live.GetKind()) || isKept(live) || policies.IsOrphaned(live) {
+	if isProtected(live.GetKind()) || isKept(live) || asks.IsOrphaned(live) {
 		return Result{Outcome: Left}, c.leave(live)
 	}
 

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
 // replaceable are the kinds whose objects can be deleted and recreated. All that is lost with them is
@@ -96,7 +96,7 @@ func (d *Draft) replace(
 // change.
 func checkReplacement(o, live *unstructured.Unstructured, refusal error) error {
 	key := object.KeyOf(o)
-	policy := policies.Recreate(o)
+	policy := asks.Recreate(o)
 
 	if obstacle := obstacleToReplacement(key.GroupKind(), policy, live); obstacle != "" {
 		return &notAppliedError{kind: key.Kind, refusal: refusal, why: fmt.Sprintf("this change requires that the object is "+

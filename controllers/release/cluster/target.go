@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
@@ -132,20 +132,20 @@ func (d *Draft) await(target Target, unknown []object.Key) error {
 
 // definedEarlier returns the objects of unknown kinds that CRDs in earlier waves of a manifest define, with their
 // places.
-func definedEarlier(objects []*unstructured.Unstructured, unknown []object.Key) map[object.Key]waves.Place {
-	defined, later := map[schema.GroupKind]waves.Place{}, map[object.Key]waves.Place{}
+func definedEarlier(objects []*unstructured.Unstructured, unknown []object.Key) map[object.Key]asks.Place {
+	defined, later := map[schema.GroupKind]asks.Place{}, map[object.Key]asks.Place{}
 
 	for _, o := range objects {
 		if o.GroupVersionKind().GroupKind() == crdKind {
 			group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
 			kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
-			defined[schema.GroupKind{Group: group, Kind: kind}] = waves.OrderOf(o).Applied(false)
+			defined[schema.GroupKind{Group: group, Kind: kind}] = asks.OrderOf(o).Applied(false)
 		}
 	}
 
 	for _, o := range objects {
 		crd, is := defined[o.GroupVersionKind().GroupKind()]
-		place := waves.OrderOf(o).Applied(false)
+		place := asks.OrderOf(o).Applied(false)
 
 		if key := object.KeyOf(o); is && crd < place && slices.Contains(unknown, key) {
 			later[key] = place

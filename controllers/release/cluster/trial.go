@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // DryRun tries by dry runs what the action would change about the objects. The error is a *DryRunError
@@ -47,7 +47,7 @@ func (d *Draft) dryRunEach(checked Objects) error {
 		return nil
 	}
 
-	first := waves.Split(d.objects, d.applied)[0]
+	first := asks.Split(d.objects, d.applied)[0]
 
 	return d.each(checked, func(o *unstructured.Unstructured) error {
 		change := dryRunChange{

@@ -1,7 +1,4 @@
-// Package waves determines in which order the objects of a release are applied and deleted. Objects with the same
-// place are a wave: they are applied together once those of all earlier waves are healthy, and deleted
-// together once those of all earlier waves are gone.
-package waves
+package asks
 
 import (
 	"cmp"
@@ -55,7 +52,9 @@ func known(annotations map[string]string, annotation string) *int {
 	return &order
 }
 
-// Place is a position in the order of a release; lower ones come first. Objects of the release's own kinds
+// Place is a position in the order of a release; lower ones come first. Objects with the same place are a wave: they are
+// applied together once those of all earlier waves are healthy, and deleted together once those of all earlier waves are
+// gone. Objects of the release's own kinds
 // follow the others of the same order when they are applied, and precede them when they are deleted: they need the
 // release's manager.
 type Place int
@@ -150,9 +149,8 @@ func Hold(
 	return held
 }
 
-// Check returns a *problem.Error if an annotation of a release's objects is invalid, or its waves are too
-// many.
-func Check(objects []*unstructured.Unstructured) error {
+// checkOrders returns a *problem.Error if an order of a release's objects is invalid, or its waves are too many.
+func checkOrders(objects []*unstructured.Unstructured) error {
 	for _, annotation := range []string{v1alpha2.ApplyOrderAnnotation, v1alpha2.DeleteOrderAnnotation} {
 		orders := map[int]bool{}
 

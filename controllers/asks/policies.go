@@ -1,7 +1,4 @@
-// Package policies reads from the annotations of a release's objects what may be done with each: whether an object
-// that exists is adopted, an adopted one updated, a dropped one deleted, whether one is recreated to change an
-// immutable field, and whether its namespace is created.
-package policies
+package asks
 
 import (
 	"cmp"
@@ -16,7 +13,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/problem"
 )
 
-// values are the values of each annotation, from that which allows the least to that which allows the most, and the one
+// values are the policies: the values of each annotation, from that which allows the least to that which allows the most, and the one
 // that applies without an annotation.
 var values = []struct {
 	annotation string
@@ -40,8 +37,8 @@ var values = []struct {
 	}, string(v1alpha2.MissingNamespaceRefuse)},
 }
 
-// Check returns a *problem.Error if a policy of one of the objects is unknown.
-func Check(objects []*unstructured.Unstructured) error {
+// checkPolicies returns a *problem.Error if a policy of one of the objects is unknown.
+func checkPolicies(objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
 		annotations := o.GetAnnotations()
 

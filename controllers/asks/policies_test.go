@@ -1,4 +1,4 @@
-package policies
+package asks
 
 import (
 	"testing"
@@ -10,8 +10,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// configMap returns a ConfigMap with metadata given as YAML.
-func configMap(t *testing.T, metadata string) *unstructured.Unstructured {
+// parsed returns a ConfigMap with metadata given as YAML.
+func parsed(t *testing.T, metadata string) *unstructured.Unstructured {
 	t.Helper()
 
 	o := &unstructured.Unstructured{Object: map[string]any{}}
@@ -21,7 +21,7 @@ func configMap(t *testing.T, metadata string) *unstructured.Unstructured {
 	return o
 }
 
-func TestCheck(t *testing.T) {
+func TestCheckPolicies(t *testing.T) {
 	for metadata, want := range map[string]string{
 		"{name: a}": "",
 		"{name: a, annotations: {capstan.dev/adoption-policy: Always, capstan.dev/update-policy: Once}}":  "",
@@ -31,7 +31,7 @@ func TestCheck(t *testing.T) {
 		"{name: a, namespace: b, annotations: {capstan.dev/adoption-policy: ''}}": "the annotation " +
 			"capstan.dev/adoption-policy of ConfigMap b/a must be one of Never, IfUnowned, Always",
 	} {
-		err := Check([]*unstructured.Unstructured{configMap(t, "{name: good}"), configMap(t, metadata)})
+		err := Check([]*unstructured.Unstructured{parsed(t, "{name: good}"), parsed(t, metadata)})
 		if want == "" {
 			NewWithT(t).Expect(err).NotTo(HaveOccurred(), metadata)
 		} else {
@@ -62,12 +62,12 @@ func TestAdoptionProblem(t *testing.T) {
 			want: "exists and does not belong to the release, and its annotation capstan.dev/adoption-policy is Never"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			desired := configMap(t, plain)
+			desired := parsed(t, plain)
 			if c.policy != "" {
 				desired.SetAnnotations(map[string]string{v1alpha2.AdoptionPolicyAnnotation: c.policy})
 			}
 
-			NewWithT(t).Expect(AdoptionProblem(desired, configMap(t, c.live), c.owner)).To(Equal(c.want))
+			NewWithT(t).Expect(AdoptionProblem(desired, parsed(t, c.live), c.owner)).To(Equal(c.want))
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package waves
+package asks
 
 import (
 	"fmt"
@@ -117,7 +117,7 @@ func TestHold(t *testing.T) {
 	g.Expect(Hold(objects, isOwn, held[2].Place)).To(BeEmpty())
 }
 
-func TestCheck(t *testing.T) {
+func TestCheckOrders(t *testing.T) {
 	many := make([]*unstructured.Unstructured, 0, maxOrders+1)
 	for i := range maxOrders + 1 {
 		many = append(many, configMap("a", v1alpha2.ApplyOrderAnnotation, fmt.Sprint(i)))
