@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/namespaces"
 	"github.com/capstan-project/capstan/controllers/paging"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // Connection describes how to connect to a cluster.
@@ -51,7 +51,7 @@ type Cluster struct {
 	clients // of the connection itself
 
 	connection Connection
-	kinds      *cluster.Kinds
+	kinds      *apply.Kinds
 	tracker    *health.Tracker
 	own        *Target
 	// uid is nil until it was asked for.
@@ -65,7 +65,7 @@ type Cluster struct {
 // Start to run the caches. wake is called for providers whose objects have
 // changed.
 func NewCluster(connection Connection, wake health.Wake) (*Cluster, error) {
-	kinds, err := cluster.NewKinds(connection.Config, connection.HTTPClient)
+	kinds, err := apply.NewKinds(connection.Config, connection.HTTPClient)
 	if err != nil {
 		return nil, err
 	}

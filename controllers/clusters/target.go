@@ -9,12 +9,12 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/paging"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/takeover"
 )
 
@@ -87,12 +87,12 @@ type clients struct {
 	client   client.WithWatch
 	metadata metadata.Interface
 	objects  dynamic.Interface
-	releases *cluster.Connection
+	releases *apply.Connection
 }
 
 // clientsOf returns the clients of an account; an empty one is that of the connection. Only that discovers which kinds
 // the cluster has.
-func (c Connection) clientsOf(account string, kinds *cluster.Kinds) (as clients, err error) {
+func (c Connection) clientsOf(account string, kinds *apply.Kinds) (as clients, err error) {
 	config, httpClient := c.Config, c.HTTPClient
 
 	if account != "" {
@@ -119,7 +119,7 @@ func (c Connection) clientsOf(account string, kinds *cluster.Kinds) (as clients,
 		return as, err
 	}
 
-	as.releases, err = cluster.Connect(config, httpClient, kinds)
+	as.releases, err = apply.Connect(config, httpClient, kinds)
 
 	return as, err
 }

@@ -11,12 +11,12 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/takeover"
 )
@@ -504,7 +504,7 @@ func (r *run) apply(ctx context.Context) error {
 		return nil
 	}
 
-	if unknown := new(cluster.UnknownKindError); errors.As(err, &unknown) {
+	if unknown := new(apply.UnknownKindError); errors.As(err, &unknown) {
 		return first(r.awaitCRDs(ctx), err)
 	}
 
@@ -523,9 +523,9 @@ func (r *run) noteExisted() {
 // the next action follows.
 func leavesRevision(result release.Result, err error) bool {
 	var (
-		rejected    *cluster.RejectedError
-		unavailable *cluster.UnavailableError
-		remove      *cluster.RemoveError
+		rejected    *apply.RejectedError
+		unavailable *apply.UnavailableError
+		remove      *apply.RemoveError
 	)
 
 	return result.Revision != 0 &&

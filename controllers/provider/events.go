@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -177,12 +177,12 @@ func adopted(adopted []object.Key) []Event {
 
 // rewritten returns the events about objects that were recreated, or lost fields of others, when they were changed.
 // There is one for each object, as for those that are corrected.
-func rewritten(results cluster.Results) []Event {
+func rewritten(results apply.Results) []Event {
 	var all []Event
 
 	for _, r := range results {
 		switch {
-		case r.Outcome == cluster.Replaced:
+		case r.Outcome == apply.Replaced:
 			all = append(all, about(r.Object, news(v1alpha2.RecreatedReason, "Recreate", fmt.Sprintf(
 				"Deleted and recreated %s to change an immutable field: %s", r.Object, r.Reason)))...)
 		case len(r.Removed) > 0:

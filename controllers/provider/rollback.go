@@ -9,6 +9,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/metrics"
@@ -16,7 +17,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -196,7 +196,7 @@ func (r *run) rollBack(ctx context.Context, target state.Revision, planned *crds
 
 	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
 
-	if errors.As(err, new(*cluster.DryRunError)) {
+	if errors.As(err, new(*apply.DryRunError)) {
 		r.refuse(target, err)
 		return nil
 	}

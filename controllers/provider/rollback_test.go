@@ -11,12 +11,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -56,10 +56,10 @@ func TestUncheckedTarget(t *testing.T) {
 
 	config := &rest.Config{Host: server.URL}
 
-	kinds, err := cluster.NewKinds(config, http.DefaultClient)
+	kinds, err := apply.NewKinds(config, http.DefaultClient)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	connection, err := cluster.Connect(config, http.DefaultClient, kinds)
+	connection, err := apply.Connect(config, http.DefaultClient, kinds)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	target := revision(1, v1alpha2.RevisionSuperseded, former)

@@ -8,10 +8,10 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // Bounds of the time between two attempts to advance. What makes the next one succeed, such as a webhook
@@ -64,13 +64,13 @@ func (r *run) advance(ctx context.Context) error {
 
 	if problems := advanceProblems(err); len(problems) > 0 {
 		r.installed.health.Objects = withHealth(r.installed.health.Objects, problems)
-		r.installed.removing = errors.As(err, new(*cluster.RemainingError))
+		r.installed.removing = errors.As(err, new(*apply.RemainingError))
 		r.wakeAfter(advanceAfter(time.Since(revision.Time.Time)))
 
 		return nil
 	}
 
-	if err != nil && !leavesRevision(result, err) && !errors.As(err, new(*cluster.ConflictError)) {
+	if err != nil && !leavesRevision(result, err) && !errors.As(err, new(*apply.ConflictError)) {
 		return err
 	}
 
@@ -134,9 +134,9 @@ func withHealth(all, replaced []health.ObjectHealth) []health.ObjectHealth {
 // another one.
 func advanceProblems(err error) []health.ObjectHealth {
 	var (
-		unavailable *cluster.UnavailableError
-		remove      *cluster.RemoveError
-		remaining   *cluster.RemainingError
+		unavailable *apply.UnavailableError
+		remove      *apply.RemoveError
+		remaining   *apply.RemainingError
 	)
 
 	switch {
@@ -151,7 +151,7 @@ func advanceProblems(err error) []health.ObjectHealth {
 	}
 }
 
-func inProgress(prefix string, failed []*cluster.ObjectError) []health.ObjectHealth {
+func inProgress(prefix string, failed []*apply.ObjectError) []health.ObjectHealth {
 	problems := make([]health.ObjectHealth, 0, len(failed))
 	for _, e := range failed {
 		problems = append(problems, health.ObjectHealth{Object: e.Object, Result: health.Result{
@@ -162,7 +162,7 @@ func inProgress(prefix string, failed []*cluster.ObjectError) []health.ObjectHea
 	return problems
 }
 
-func terminating(remaining []cluster.Remaining) []health.ObjectHealth {
+func terminating(remaining []apply.Remaining) []health.ObjectHealth {
 	problems := make([]health.ObjectHealth, 0, len(remaining))
 	for _, o := range remaining {
 		problems = append(problems, health.ObjectHealth{Object: o.Object, Result: health.Result{

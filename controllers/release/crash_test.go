@@ -79,8 +79,10 @@ var _ = Describe("A process that is killed", func() {
 
 	// Steps of a process that may be killed ignore errors.
 	nothing := func(SpecContext, *release.Engine, string) {}
-	installFirst := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = apply(ctx, e, first(namespace)) }
-	applySecond := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = apply(ctx, e, second(namespace)) }
+	installFirst := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = applySpec(ctx, e, first(namespace)) }
+	applySecond := func(ctx SpecContext, e *release.Engine, namespace string) {
+		_, _ = applySpec(ctx, e, second(namespace))
+	}
 	installBoth := func(ctx SpecContext, e *release.Engine, namespace string) {
 		mustApply(ctx, e, first(namespace))
 		mustApply(ctx, e, second(namespace))
@@ -160,7 +162,7 @@ var _ = Describe("A process that is killed", func() {
 		reinstall := func(ctx SpecContext, _ *release.Engine, namespace string) {
 			e := newImpatientEngine()
 
-			Eventually(func() error { _, err := apply(ctx, e, second(namespace)); return err }).Should(Succeed())
+			Eventually(func() error { _, err := applySpec(ctx, e, second(namespace)); return err }).Should(Succeed())
 			Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "added"))
 		}
 
@@ -171,7 +173,7 @@ var _ = Describe("A process that is killed", func() {
 	It("during a recovery leaves a release that can be repaired", func(ctx SpecContext) {
 		interruptInstall := func(ctx SpecContext, _ *release.Engine, namespace string) {
 			victim, _ := killedAfter(3)
-			_, err := apply(ctx, victim, first(namespace))
+			_, err := applySpec(ctx, victim, first(namespace))
 			Expect(err).To(HaveOccurred())
 		}
 

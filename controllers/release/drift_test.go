@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -153,7 +153,7 @@ var _ = Describe("Drift", func() {
 		run(ctx, "kubectl", "delete", "deployment", "manager", "-n", namespace)
 		kubectlApply(ctx, namespace, deployment("other", "2"))
 		Expect(found(ctx)).To(ConsistOf(ContainSubstring("Deployment NS/manager: ")))
-		Expect(correct(ctx).With(cluster.Replaced)).To(HaveLen(1))
+		Expect(correct(ctx).With(apply.Replaced)).To(HaveLen(1))
 		d := getDeployment(ctx, namespace, "manager")
 		Expect(d.Spec.Selector.MatchLabels).To(Equal(map[string]string{"app": "manager"}))
 		Expect(found(ctx)).To(BeEmpty())
@@ -219,7 +219,7 @@ spec: {policyName: `+policy+`}
 		Expect(err).NotTo(HaveOccurred())
 
 		comparison, err := engine.Compare(ctx, releaseIn(namespace), record.Objects)
-		expectError[*cluster.UnknownKindError](err)
+		expectError[*apply.UnknownKindError](err)
 		Expect(comparison.Differences).To(ConsistOf(HaveField("Object.Name", "config")))
 	})
 
@@ -230,7 +230,7 @@ spec: {policyName: `+policy+`}
 		engine = newRefusedEngine("configmaps", http.MethodPatch)
 		result, err := engine.Correct(ctx, releaseIn(namespace), confirmed(namespace, 1), differences[:1])
 		Expect(differences).To(HaveLen(2))
-		expectError[*cluster.RejectedError](err)
+		expectError[*apply.RejectedError](err)
 		Expect(err).To(MatchError(ContainSubstring("ConfigMap " + namespace + "/config")))
 		Expect(result.Applied()).To(BeEmpty())
 	})
@@ -290,7 +290,7 @@ spec: {policyName: `+policy+`}
 })
 
 // compare compares the newest revision with the cluster.
-func compare(ctx context.Context, e *release.Engine, namespace string) cluster.Comparison {
+func compare(ctx context.Context, e *release.Engine, namespace string) apply.Comparison {
 	GinkgoHelper()
 
 	history, err := e.Observe(ctx, releaseIn(namespace))

@@ -10,9 +10,9 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/consistency"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -30,7 +30,7 @@ type Options struct {
 // action on a release at a time.
 type Engine struct {
 	options    Options
-	connection *cluster.Connection
+	connection *apply.Connection
 	// written are the newest versions of the Secrets of releases that were written.
 	written consistency.Writes[types.NamespacedName]
 	// records are the newest ones of the releases that were looked at last: name -> keptRecord.
@@ -38,7 +38,7 @@ type Engine struct {
 }
 
 // NewEngine returns an engine for a connection. It makes no request.
-func NewEngine(connection *cluster.Connection, options Options) *Engine {
+func NewEngine(connection *apply.Connection, options Options) *Engine {
 	options.LockTimeout = cmp.Or(options.LockTimeout, 5*time.Minute)
 
 	return &Engine{options: options, connection: connection, records: lru.New(keptRecords)}
@@ -69,7 +69,7 @@ type Result struct {
 	// Inventory are the objects that the release has, or may have; nil if that is as before.
 	Inventory []object.Key
 	// Results of the objects.
-	cluster.Results
+	apply.Results
 }
 
 // Forget drops what is known of a release from memory.
@@ -78,9 +78,9 @@ func (e *Engine) Forget(release types.NamespacedName) {
 	e.records.Remove(release)
 }
 
-// newClient returns a client for one action on a release that depends at most on its inventory.
-func (e *Engine) newClient(
-	ctx context.Context, release types.NamespacedName, inventory ...object.Key,
-) *cluster.Client {
-	return cluster.NewClient(ctx, e.connection, release, state.Memory{Inventory: inventory})
+// newClient returns a client for one action on a release.
+func (e *Engine) newClient(ctx context.Context, release types.NamespacedName, memory state.Memory) *apply.Client {
+	return apply.NewClient(ctx, e.connection, apply.Release{
+		NamespacedName: release, Inventory: memory.Inventory, Kinds: memory.Kinds,
+	})
 }

@@ -111,7 +111,7 @@ var _ = Describe("The engine", func() {
 		c.Files = append(c.Files, chart.File{Name: "cluster-template.yaml", Data: noise})
 		mustApply(ctx, newEngine("one"), newSpec(namespace, c, nil))
 
-		_, err := apply(ctx, newEngine("one"), newSpec(namespace, chartOf("1.1.0"), map[string]any{"noise": string(noise)}))
+		_, err := applySpec(ctx, newEngine("one"), newSpec(namespace, chartOf("1.1.0"), map[string]any{"noise": string(noise)}))
 		expectError[*storage.Error](err)
 		Expect(err).To(MatchError(ContainSubstring(namespace + "/" + secretOf(2))))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
@@ -129,7 +129,7 @@ var _ = Describe("The engine", func() {
 	})
 
 	It("names the Secret that it could not write", func(ctx SpecContext) {
-		_, err := apply(ctx, newEngine("one"), specOf("absent-"+namespace, "1.0.0"))
+		_, err := applySpec(ctx, newEngine("one"), specOf("absent-"+namespace, "1.0.0"))
 		expectError[*storage.Error](err)
 		Expect(err).To(MatchError(And(ContainSubstring(secretOf(1)),
 			ContainSubstring(`namespaces "absent-`+namespace+`" not found`))))

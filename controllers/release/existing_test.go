@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -42,7 +42,7 @@ var _ = Describe("A first revision of a release", func() {
 		foreign(ctx, namespace, "b")
 
 		_, err := prepare(ctx, specOf(namespace, "1.0.0", configMap("a", ""), configMap("b", "")))
-		Expect(expectError[*cluster.ConflictError](err)).To(MatchError(ContainSubstring("belongs to release")))
+		Expect(expectError[*apply.ConflictError](err)).To(MatchError(ContainSubstring("belongs to release")))
 		Expect(history(ctx, namespace)).To(BeEmpty())
 
 		Expect(client.CoreV1().ConfigMaps(namespace).Delete(ctx, "b", metav1.DeleteOptions{})).To(Succeed())
@@ -60,7 +60,7 @@ var _ = Describe("A first revision of a release", func() {
 		foreign(ctx, namespace, "b")
 
 		_, err = prepared.Apply(ctx, "")
-		Expect(expectError[*cluster.ConflictError](err)).To(MatchError(ContainSubstring("belongs to release")))
+		Expect(expectError[*apply.ConflictError](err)).To(MatchError(ContainSubstring("belongs to release")))
 
 		left, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "b", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // podKind is a kind whose objects describe pods, what an object of the kind contains, and where its pods are described.
@@ -105,7 +105,7 @@ var _ = Describe("A field that a revision drops", func() {
 		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", objects("")...))
 
 		Expect(accounts()).To(And(HaveKeyWithValue("Pod", "default default"), HaveEach(BeElementOf(none, "default default"))))
-		Expect(result.With(cluster.Replaced)).To(
+		Expect(result.With(apply.Replaced)).To(
 			ConsistOf(HaveField("Object.Kind", "Job"), HaveField("Object.Kind", "Pod")), "theirs is immutable")
 		Expect(get(ctx, "deployment", "{.metadata.uid} {.metadata.generation}")).To(Equal(before + " 2"))
 		Expect(compare(ctx, engine, namespace).Differences).To(BeEmpty())

@@ -118,16 +118,16 @@ var _ = Describe("A write of a record that", func() {
 
 	actions := map[string]lostAction{
 		"an installation": {prepare: nothing, act: func(ctx SpecContext, e *release.Engine, namespace string) {
-			_, _ = apply(ctx, e, first(namespace))
+			_, _ = applySpec(ctx, e, first(namespace))
 		}},
 		"an installation that fails": {prepare: nothing, act: func(ctx SpecContext, e *release.Engine, namespace string) {
-			_, _ = apply(ctx, e, first(namespace))
+			_, _ = applySpec(ctx, e, first(namespace))
 		}, changes: []func(*rest.Config){unavailable}},
 		"an upgrade": {prepare: installFirst, act: func(ctx SpecContext, e *release.Engine, namespace string) {
-			_, _ = apply(ctx, e, second(namespace))
+			_, _ = applySpec(ctx, e, second(namespace))
 		}},
 		"an upgrade that fails": {prepare: installFirst, act: func(ctx SpecContext, e *release.Engine, namespace string) {
-			_, _ = apply(ctx, e, second(namespace))
+			_, _ = applySpec(ctx, e, second(namespace))
 		}, changes: []func(*rest.Config){unavailable}},
 		"a rollback": {prepare: installBoth, act: func(ctx SpecContext, e *release.Engine, namespace string) {
 			_ = rollBack(ctx, e, namespace)

@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 var _ = Describe("The objects of a release", func() {
@@ -56,8 +56,8 @@ var _ = Describe("The objects of a release", func() {
 		mustApply(ctx, engine, first)
 		inventoryIs("both", "first")
 
-		_, err := apply(ctx, during(&outage{method: http.MethodPatch, path: "/configmaps/both"}, lasting), second)
-		expectError[*cluster.UnavailableError](err)
+		_, err := applySpec(ctx, during(&outage{method: http.MethodPatch, path: "/configmaps/both"}, lasting), second)
+		expectError[*apply.UnavailableError](err)
 		inventoryIs("both", "first", "left", "manager")
 
 		mustApply(ctx, engine, third)
@@ -78,8 +78,8 @@ var _ = Describe("The objects of a release", func() {
 	It("are deleted by a rollback although their record is gone", func(ctx SpecContext) {
 		mustApply(ctx, engine, first)
 		mustApply(ctx, engine, second)
-		_, err := apply(ctx, during(&outage{method: http.MethodPatch, path: "/configmaps/both"}, lasting), third)
-		expectError[*cluster.UnavailableError](err)
+		_, err := applySpec(ctx, during(&outage{method: http.MethodPatch, path: "/configmaps/both"}, lasting), third)
+		expectError[*apply.UnavailableError](err)
 		forget(ctx, 2)
 
 		options := release.RollbackOptions{Target: confirmed(namespace, 1)}

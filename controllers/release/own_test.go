@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -40,7 +40,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 	var (
 		namespace string
 		engine    *release.Engine
-		own       = cluster.OwnKinds{schema.ParseGroupResource(plural + ".release.test")}
+		own       = apply.OwnKinds{schema.ParseGroupResource(plural + ".release.test")}
 	)
 
 	BeforeEach(func(ctx SpecContext) {
@@ -112,12 +112,12 @@ var _ = Describe("Objects of a release's own kinds", func() {
 	It("are gone before anything else that a revision no longer has is deleted", func(ctx SpecContext) {
 		Expect(advance(ctx, staged(ctx, installed()))).To(Succeed())
 		Expect(advance(ctx, staged(ctx, specOf(namespace, "1.1.0", configMap("new", ""))))).To(
-			BeAssignableToTypeOf(&cluster.RemainingError{}))
+			BeAssignableToTypeOf(&apply.RemainingError{}))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "new"))
 
 		// Another revision in the meantime forgets nothing.
 		third := staged(ctx, specOf(namespace, "1.2.0", configMap("newer", "")))
-		Expect(advance(ctx, third)).To(BeAssignableToTypeOf(&cluster.RemainingError{}))
+		Expect(advance(ctx, third)).To(BeAssignableToTypeOf(&apply.RemainingError{}))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "new", "newer"))
 
 		dropFinalizers(ctx)
@@ -132,7 +132,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 			refused := newRefusedEngine(plural, http.MethodPost, http.MethodPatch)
 			_, err := advanceOnce(ctx, refused, releaseIn(namespace), revision)
 
-			return errors.As(err, new(*cluster.RejectedError))
+			return errors.As(err, new(*apply.RejectedError))
 		}).Should(BeTrue())
 		Expect(newest(ctx, engine, namespace)).To(And(
 			HaveField("Status", v1alpha2.RevisionFailed), HaveField("Failure", v1alpha2.FailureRejected)))
@@ -158,7 +158,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 
 		for range 2 {
 			_, err := uninstall(ctx, engine, releaseIn(namespace), 1, false)
-			remaining := expectError[*cluster.RemainingError](err)
+			remaining := expectError[*apply.RemainingError](err)
 			Expect(remaining.Objects).To(ConsistOf(And(
 				HaveField("Object.Name", "held"), HaveField("Finalizers", []string{"release.test/manager"}))))
 			Expect(configMaps(ctx, namespace)).To(ConsistOf("config"), "nothing else is deleted")
@@ -176,7 +176,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		run(ctx, "kubectl", "delete", "secret", "--all", "-n", namespace)
 
 		_, err := uninstall(ctx, engine, releaseIn(namespace), 0, false)
-		Expect(expectError[*cluster.RemainingError](err)).To(MatchError(
+		Expect(expectError[*apply.RemainingError](err)).To(MatchError(
 			ContainSubstring("held is being deleted, but its finalizers hold it: release.test/manager")))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 

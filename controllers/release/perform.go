@@ -11,9 +11,9 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/consistency"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -38,7 +38,7 @@ var (
 type attempt struct {
 	next   *storage.Next
 	record *helm.Release
-	set    *cluster.Set
+	set    *apply.Set
 	action action
 	// adoptedVersion is the version that another program has installed; empty if that is unknown.
 	adoptedVersion string
@@ -113,7 +113,7 @@ func (s *session) outcome(action action, result Result, err error) storage.Outco
 
 // undo deletes what an action has created in a release that another program has uninstalled meanwhile. If only the
 // records were deleted, what existed before is left, so that the release is installed again.
-func undo(client *cluster.Client, release types.NamespacedName, results cluster.Results) error {
+func undo(client *apply.Client, release types.NamespacedName, results apply.Results) error {
 	if err := client.Undo(results); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func undo(client *cluster.Client, release types.NamespacedName, results cluster.
 
 // undoIfUninstalled does so after an action that writes no record, which therefore does not notice it.
 func (e *Engine) undoIfUninstalled(
-	ctx context.Context, client *cluster.Client, release types.NamespacedName, results cluster.Results,
+	ctx context.Context, client *apply.Client, release types.NamespacedName, results apply.Results,
 ) error {
 	ctx, cancel := consistency.Outcome(ctx)
 	defer cancel()

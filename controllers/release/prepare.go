@@ -10,9 +10,9 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/crds"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -26,7 +26,7 @@ type Prepared struct {
 	next    *storage.Next
 	record  *helm.Release
 	objects []*unstructured.Unstructured // of the manifest
-	draft   *cluster.Draft
+	draft   *apply.Draft
 	install bool // otherwise it is an upgrade
 }
 
@@ -36,7 +36,7 @@ type Prepared struct {
 // be served yet. Objects of the inventory that the new revision does not have are deleted.
 //
 // The error is, or wraps, one of these: storage.ErrChanged, *problem.Error,
-// *cluster.UnknownKindError, *cluster.ConflictError, *cluster.DryRunError, *cluster.UnavailableError if the API server
+// *apply.UnknownKindError, *apply.ConflictError, *apply.DryRunError, *apply.UnavailableError if the API server
 // could not be asked, or *storage.Error if the record would be too large.
 func (e *Engine) Prepare(
 	ctx context.Context, spec Spec, memory state.Memory, observed state.Observed, crdsFollow bool,
@@ -94,7 +94,7 @@ func (p *Prepared) check(crdsFollow bool) error {
 		return err
 	}
 
-	target := cluster.Target{Objects: p.objects}
+	target := apply.Target{Objects: p.objects}
 
 	if crdsFollow {
 		defined := sync.OnceValue(func() map[schema.GroupKind]crds.DefinedKind {
@@ -127,9 +127,9 @@ func (p *Prepared) Adopts() []*unstructured.Unstructured { return p.draft.Adopta
 // requests is limited instead. It must be called only once.
 //
 // The error is nil only if the result is stored. Otherwise it is, or wraps, one of these:
-//   - storage.ErrChanged, *problem.Error, *cluster.UnknownKindError, *cluster.ConflictError: nothing was done
-//   - *cluster.RejectedError, *cluster.UnavailableError, *cluster.RemoveError: there is a new revision, which
-//     failed; after a *cluster.UnavailableError, the next Apply of the same writes that revision again
+//   - storage.ErrChanged, *problem.Error, *apply.UnknownKindError, *apply.ConflictError: nothing was done
+//   - *apply.RejectedError, *apply.UnavailableError, *apply.RemoveError: there is a new revision, which
+//     failed; after a *apply.UnavailableError, the next Apply of the same writes that revision again
 //   - *storage.Error: the Secret of a revision could not be written
 func (p *Prepared) Apply(ctx context.Context, adoptedVersion string) (Result, error) {
 	return p.session.run(func() (Result, error) { return p.apply(ctx, adoptedVersion) })

@@ -8,8 +8,8 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/manifest"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -30,7 +30,7 @@ type RollbackOptions struct {
 	// Request that the rollback results from; zero if it was not requested.
 	Request v1alpha2.RevisionRequest
 	// SkipUnknownKinds leaves out the objects whose kinds the API server does not serve, instead of
-	// failing with a *cluster.UnknownKindError.
+	// failing with a *apply.UnknownKindError.
 	SkipUnknownKinds bool
 }
 
@@ -91,7 +91,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 		return Result{}, err
 	}
 
-	draft, err := s.client.Read(cluster.Target{Objects: objects, Partial: options.SkipUnknownKinds})
+	draft, err := s.client.Read(apply.Target{Objects: objects, Partial: options.SkipUnknownKinds})
 	if err != nil {
 		return Result{}, err
 	}

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/consistency"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -22,7 +22,7 @@ type session struct {
 	log     logr.Logger
 	memory  state.Memory
 	store   *storage.Store
-	client  *cluster.Client
+	client  *apply.Client
 }
 
 // open begins an action on a release, whose newest revision must still be the one that was observed. If none was, it
@@ -51,7 +51,7 @@ func (e *Engine) open(
 		log:     logr.FromContextOrDiscard(ctx),
 		memory:  memory,
 		store:   storage.New(e.connection.Secrets.Secrets(release.Namespace), release, memory, records),
-		client:  cluster.NewClient(ctx, e.connection, release, memory),
+		client:  e.newClient(ctx, release, memory),
 	}
 
 	if !s.store.Shows(observed) {

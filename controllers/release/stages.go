@@ -11,9 +11,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -22,9 +22,9 @@ import (
 // each step applies the next wave. The last one deletes what the revision no longer has, one wave after the other. What
 // has been done is in the result, and is done again if the caller does not remember it, so it can stop at any time.
 //
-// After a *cluster.RejectedError or *cluster.ConflictError, the revision is marked failed. What may be accepted once
-// the wave before takes effect is a *cluster.UnavailableError for a few seconds. Other errors are those of
-// Prepared.Apply, and *cluster.RemainingError while objects that were deleted still exist; the revision stays as it is.
+// After a *apply.RejectedError or *apply.ConflictError, the revision is marked failed. What may be accepted once
+// the wave before takes effect is a *apply.UnavailableError for a few seconds. Other errors are those of
+// Prepared.Apply, and *apply.RemainingError while objects that were deleted still exist; the revision stays as it is.
 func (e *Engine) Advance(
 	ctx context.Context, release types.NamespacedName, memory state.Memory, revision state.Revision,
 ) (Result, error) {
@@ -57,12 +57,12 @@ func (s *session) advance(ctx context.Context, revision state.Revision) (Result,
 		return result, err
 	}
 
-	refused := new(cluster.RejectedError)
+	refused := new(apply.RejectedError)
 	if errors.As(err, &refused) && refused.MayBeAccepted() && takesEffect(revision) {
-		return result, &cluster.UnavailableError{Objects: refused.Objects}
+		return result, &apply.UnavailableError{Objects: refused.Objects}
 	}
 
-	if refused.Objects != nil || errors.As(err, new(*cluster.ConflictError)) {
+	if refused.Objects != nil || errors.As(err, new(*apply.ConflictError)) {
 		return result, errors.Join(err, s.store.FailNewest(ctx, v1alpha2.FailureRejected, err.Error()))
 	}
 
@@ -90,13 +90,13 @@ func takesEffect(revision state.Revision) bool {
 func placeOf(revision state.Revision) asks.Place { return asks.Place(ptr.Deref(revision.Wave, 0)) }
 
 // Waiting returns the objects of a staged revision's record that wait for earlier waves, the next ones first.
-func (e *Engine) Waiting(record *Record, revision state.Revision, own cluster.OwnKinds) []asks.Held {
+func (e *Engine) Waiting(record *Record, revision state.Revision, own apply.OwnKinds) []asks.Held {
 	isOwn := func(o *unstructured.Unstructured) bool { return e.isOwn(o, own) }
 
 	return asks.Hold(record.Objects, isOwn, placeOf(revision))
 }
 
-func (e *Engine) isOwn(o *unstructured.Unstructured, own cluster.OwnKinds) bool {
+func (e *Engine) isOwn(o *unstructured.Unstructured, own apply.OwnKinds) bool {
 	mapping, err := e.connection.Mapping(o.GroupVersionKind())
 	return err == nil && slices.Contains(own, mapping.Resource.GroupResource())
 }

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -131,7 +131,7 @@ func memoryOf(ctx context.Context, e *release.Engine, key types.NamespacedName) 
 	GinkgoHelper()
 
 	kinds, _ := kindsOf.Load(key)
-	own, _ := kinds.(cluster.OwnKinds)
+	own, _ := kinds.(apply.OwnKinds)
 
 	return state.Memory{
 		Revisions: accepted(context.WithoutCancel(ctx), reader, key).Revisions, Last: state.Last(statusOf(key)),

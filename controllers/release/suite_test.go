@@ -25,8 +25,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
@@ -84,10 +84,10 @@ func engineFor(config *rest.Config, options release.Options) *release.Engine {
 	httpClient, err := rest.HTTPClientFor(config)
 	Expect(err).NotTo(HaveOccurred())
 
-	kinds, err := cluster.NewKinds(config, httpClient)
+	kinds, err := apply.NewKinds(config, httpClient)
 	Expect(err).NotTo(HaveOccurred())
 
-	connection, err := cluster.Connect(config, httpClient, kinds)
+	connection, err := apply.Connect(config, httpClient, kinds)
 	Expect(err).NotTo(HaveOccurred())
 
 	return release.NewEngine(connection, options)
@@ -210,8 +210,8 @@ func observe(ctx context.Context, e *release.Engine, spec release.Spec) state.Ob
 	return e.Determine(accepted(ctx, e, spec.Release), digest)
 }
 
-// apply applies the desired state of a release, whatever state it is in.
-func apply(ctx context.Context, e *release.Engine, spec release.Spec) (release.Result, error) {
+// applySpec applies the desired state of a release, whatever state it is in.
+func applySpec(ctx context.Context, e *release.Engine, spec release.Spec) (release.Result, error) {
 	GinkgoHelper()
 	return applyObserved(ctx, e, spec, observe(ctx, e, spec))
 }
@@ -234,7 +234,7 @@ func applyObserved(
 func mustApply(ctx context.Context, e *release.Engine, spec release.Spec) release.Result {
 	GinkgoHelper()
 
-	result, err := apply(ctx, e, spec)
+	result, err := applySpec(ctx, e, spec)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(result.Status).To(Equal(v1alpha2.RevisionDeployed))
 

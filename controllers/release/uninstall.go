@@ -9,7 +9,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -30,14 +29,14 @@ type UninstallOptions struct {
 //
 // Objects are deleted in the order of their annotations, and those of the release's own kinds first: only the
 // release's manager can process their finalizers. While one still exists that others wait for, the error is a
-// *cluster.RemainingError and these are not deleted.
+// *apply.RemainingError and these are not deleted.
 func (e *Engine) Uninstall(
 	ctx context.Context, release types.NamespacedName, memory state.Memory, options UninstallOptions,
 ) (Result, error) {
 	defer e.written.Note(release, "")
 
 	if options.Newest.Number == 0 {
-		results, err := cluster.NewClient(ctx, e.connection, release, memory).Remove(options.AtOnce)
+		results, err := e.newClient(ctx, release, memory).Remove(options.AtOnce)
 		return Result{Results: results}, err
 	}
 

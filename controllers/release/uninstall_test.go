@@ -5,8 +5,8 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -37,7 +37,7 @@ var _ = Describe("An uninstall", func() {
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", ""), configMap("gone", ""),
 			custom("ephemerals", "x")))
 		rejectIngresses(ctx, namespace)
-		_, err := apply(ctx, engine, specOf(namespace, "1.1.0", configMap("brought", ""), rejected))
+		_, err := applySpec(ctx, engine, specOf(namespace, "1.1.0", configMap("brought", ""), rejected))
 		Expect(err).To(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "gone", "brought"))
 
@@ -56,8 +56,8 @@ var _ = Describe("An uninstall", func() {
 		result, err := uninstall(ctx, engine, releaseIn(namespace), 1, false)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "moved"))
-		Expect(result.With(cluster.Deleted)).To(ConsistOf(HaveField("Object.Name", "config")))
-		Expect(result.With(cluster.Left)).To(ConsistOf(HaveField("Object.Name", "kept"), HaveField("Object.Name", "leftovers.release.test")))
+		Expect(result.With(apply.Deleted)).To(ConsistOf(HaveField("Object.Name", "config")))
+		Expect(result.With(apply.Left)).To(ConsistOf(HaveField("Object.Name", "kept"), HaveField("Object.Name", "leftovers.release.test")))
 		run(ctx, "kubectl", "get", "crd", "leftovers.release.test")
 	})
 

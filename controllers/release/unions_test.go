@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/test/bed"
 )
 
@@ -193,7 +193,7 @@ var _ = Describe("A member of a union beside the one that is applied", func() {
 			return requests
 		}
 	}
-	expectInPlace := func(ctx context.Context, u union, before *unstructured.Unstructured, results cluster.Results) {
+	expectInPlace := func(ctx context.Context, u union, before *unstructured.Unstructured, results apply.Results) {
 		GinkgoHelper()
 
 		after := get(ctx, u)
@@ -211,7 +211,7 @@ var _ = Describe("A member of a union beside the one that is applied", func() {
 			Expect(valueAt(after, field)).To(Equal(value), field)
 		}
 
-		Expect(results.With(cluster.Replaced)).To(BeEmpty())
+		Expect(results.With(apply.Replaced)).To(BeEmpty())
 
 		if len(u.gone) > 0 {
 			Expect(withoutFields(results)).To(ConsistOf(And(
@@ -460,7 +460,7 @@ var _ = Describe("An immutable field", func() {
 			before := uid(ctx, kind)
 
 			result := mustApply(ctx, engine, spec("1.1.0", second))
-			Expect(result.With(cluster.Replaced)).To(ConsistOf(And(HaveField("Object.Kind", kind),
+			Expect(result.With(apply.Replaced)).To(ConsistOf(And(HaveField("Object.Kind", kind),
 				HaveField("Reason", ContainSubstring(reason)))))
 			Expect(withoutFields(result.Results)).To(BeEmpty())
 			Expect(uid(ctx, kind)).NotTo(BeElementOf(before, ""))
@@ -501,7 +501,7 @@ var _ = Describe("An immutable field", func() {
 			"value": {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}}]`)
 
 		result := mustApply(ctx, engine, spec("1.1.0", "b"))
-		Expect(result.With(cluster.Replaced)).To(ConsistOf(HaveField("Reason", And(
+		Expect(result.With(apply.Replaced)).To(ConsistOf(HaveField("Reason", And(
 			ContainSubstring("spec.selector: "), ContainSubstring("env[0].valueFrom: ")))))
 		Expect(compare(ctx, engine, namespace).Differences).To(BeEmpty())
 	})
@@ -523,8 +523,8 @@ var _ = Describe("An immutable field", func() {
 		run(ctx, "kubectl", "patch", plural, "object", "-n", namespace, "--type=merge", "-p", `{"spec":{"mode":"theirs"}}`)
 		before := uid(ctx, plural)
 
-		_, err := apply(ctx, engine, specOf(namespace, "1.1.0", object("{a: {b: {c: {d: {e: ours}}}}}")))
-		Expect(expectError[*cluster.DryRunError](err)).To(MatchError(And(ContainSubstring("spec.a.b.c.d.e: "),
+		_, err := applySpec(ctx, engine, specOf(namespace, "1.1.0", object("{a: {b: {c: {d: {e: ours}}}}}")))
+		Expect(expectError[*apply.DryRunError](err)).To(MatchError(And(ContainSubstring("spec.a.b.c.d.e: "),
 			ContainSubstring("; fields that other programs have set are invalid beside those of the release, and Capstan "+
 				"cannot tell which; remove them, for example with kubectl edit"))))
 		Expect(uid(ctx, plural)).To(Equal(before))
@@ -555,6 +555,6 @@ func valueAt(o *unstructured.Unstructured, pointer string) any {
 }
 
 // withoutFields returns the results of objects that fields of others were removed from.
-func withoutFields(results cluster.Results) cluster.Results {
-	return slices.DeleteFunc(slices.Clone(results), func(r cluster.Result) bool { return len(r.Removed) == 0 })
+func withoutFields(results apply.Results) apply.Results {
+	return slices.DeleteFunc(slices.Clone(results), func(r apply.Result) bool { return len(r.Removed) == 0 })
 }

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // ordered returns an object with an apply-order.
@@ -50,7 +50,7 @@ var _ = Describe("Waves", func() {
 	}
 
 	install := func(ctx context.Context, e *release.Engine, spec release.Spec) error {
-		_, err := apply(ctx, e, spec)
+		_, err := applySpec(ctx, e, spec)
 		return errors.Join(err, advance(ctx, e, spec.Release.Namespace))
 	}
 	// values returns the content of the ConfigMaps of a release.
@@ -162,9 +162,9 @@ spec: {policyName: `+namespace+`, validationActions: [Deny]}
 		namespace, engine := newNamespace(ctx), newEngine("one")
 		Expect(install(ctx, engine, first(namespace))).To(Succeed())
 
-		_, err := apply(ctx, engine, specOf(namespace, "2.0.0",
+		_, err := applySpec(ctx, engine, specOf(namespace, "2.0.0",
 			ordered(-1, configMap("a", "2")), deployment("manager", "-1")))
-		expectError[*cluster.DryRunError](err)
+		expectError[*apply.DryRunError](err)
 		Expect(values(ctx, namespace)).To(HaveKeyWithValue("a", "1"))
 	})
 
@@ -189,8 +189,8 @@ spec:
 
 		DeferCleanup(func(ctx SpecContext) { run(ctx, "kubectl", "delete", "crd", things+".release.test") })
 
-		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", definition, thing))
-		expectError[*cluster.UnknownKindError](err)
+		_, err := applySpec(ctx, engine, specOf(namespace, "1.0.0", definition, thing))
+		expectError[*apply.UnknownKindError](err)
 
 		spec := specOf(namespace, "1.0.0", ordered(-10, definition), thing)
 		mustApply(ctx, engine, spec)
@@ -220,7 +220,7 @@ spec:
 
 		expectHeld := func(ctx context.Context, err error) {
 			GinkgoHelper()
-			Expect(expectError[*cluster.RemainingError](err).Objects).To(ConsistOf(HaveField("Object.Name", "c")))
+			Expect(expectError[*apply.RemainingError](err).Objects).To(ConsistOf(HaveField("Object.Name", "c")))
 			Expect(configMaps(ctx, namespace)).To(ConsistOf("a", "b", "c"))
 		}
 		expectOthersGone := func(ctx context.Context) {
@@ -250,7 +250,7 @@ spec:
 
 	It("are refused without changes if an order is invalid", func(ctx SpecContext) {
 		namespace, engine := newNamespace(ctx), newEngine("one")
-		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", ordered(32768, configMap("a", "")), configMap("b", "")))
+		_, err := applySpec(ctx, engine, specOf(namespace, "1.0.0", ordered(32768, configMap("a", "")), configMap("b", "")))
 		Expect(expectError[*problem.Error](err)).To(MatchError(
 			ContainSubstring("the annotation capstan.dev/apply-order of ConfigMap a must be an integer")))
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())

@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
@@ -65,7 +65,7 @@ type Removal struct {
 	Owner  state.Owner
 	Target *clusters.Target
 	// Progress returns what earlier attempts have found of a release whose inventory is lost, by its newest revision.
-	Progress func(newest int) *cluster.Progress
+	Progress func(newest int) *apply.Progress
 	// Uninstalled reports whether this or an earlier attempt has uninstalled the release.
 	Uninstalled bool
 	// Found is what is installed; zero before Find.
@@ -73,7 +73,7 @@ type Removal struct {
 	// Unconfirmed is the newest revision of a release that stays because it is not known to be the resource's; 0 for none.
 	Unconfirmed int
 	// Unlisted is why objects of the release may stay behind that could not be found; nil if none do.
-	Unlisted *cluster.UnlistedError
+	Unlisted *apply.UnlistedError
 
 	// release is the key of the release. ours is set once the resource is known to have installed it.
 	release types.NamespacedName
@@ -95,7 +95,7 @@ type Removal struct {
 // Explain adds advice to the error of a removal: for an account that lacks permissions, a policy that refuses a
 // request, and objects that do not go away.
 func (r *Removal) Explain(err error) error {
-	if remaining := new(cluster.RemainingError); errors.As(err, &remaining) {
+	if remaining := new(apply.RemainingError); errors.As(err, &remaining) {
 		return awaiting(
 			"%s; the provider's manager removes them, so the rest of the release stays until then; if it cannot, "+
 				"remove the finalizers, or set the annotation %s: \"true\" to leave such objects behind",

@@ -17,8 +17,8 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // requestTimeout limits each request to the management cluster, unless --request-timeout is set.
@@ -115,12 +115,12 @@ func connectReleases(config *rest.Config) (*release.Engine, error) {
 		return nil, err
 	}
 
-	kinds, err := cluster.NewKinds(config, httpClient)
+	kinds, err := apply.NewKinds(config, httpClient)
 	if err != nil {
 		return nil, err
 	}
 
-	connection, err := cluster.Connect(config, httpClient, kinds)
+	connection, err := apply.Connect(config, httpClient, kinds)
 	if err != nil {
 		return nil, err
 	}
