@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -54,10 +53,10 @@ type Cluster struct {
 	kinds      *apply.Kinds
 	tracker    *health.Tracker
 	own        *Target
-	// uid is nil until it was asked for.
-	uid atomic.Pointer[types.UID]
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// uid is nil until it was asked for.
+	uid     *types.UID
 	targets map[string]*Target // by account, without own
 }
 
