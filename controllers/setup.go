@@ -134,7 +134,7 @@ func newDependencies(
 
 	planner.Cluster, planner.AwaitCore = pool.Identity, true
 	tracker := offers.NewTracker(&offering, wakers.Wake)
-	resources := consistency.NewClient(mgr.GetClient())
+	resources := consistency.NewClient(mgr.GetClient(), uncached)
 
 	return &provider.Dependencies{
 		Client:    resources,

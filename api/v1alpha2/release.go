@@ -6,9 +6,9 @@ import (
 
 // ReleaseSpec configures how a provider's Helm release is managed.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.historyLimit) ? self.historyLimit : 20) >= 2 * (has(self.retries) ? self.retries : 3) + 3",message="historyLimit (default 20) must be at least 2 × retries (default 3) + 3, so that failed attempts do not push the last healthy revision out of the history"
+// +kubebuilder:validation:XValidation:rule="(has(self.historyLimit) ? self.historyLimit : 10) >= 2 * (has(self.retries) ? self.retries : 3) + 3",message="historyLimit (default 10) must be at least 2 × retries (default 3) + 3, so that failed attempts do not push the last healthy revision out of the history"
 type ReleaseSpec struct {
-	// historyLimit is how many revisions are kept. Default: 20.
+	// historyLimit is how many revisions are kept. Default: 10.
 	// +optional
 	// +kubebuilder:validation:Minimum=3
 	// +kubebuilder:validation:Maximum=100

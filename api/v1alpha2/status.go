@@ -39,13 +39,14 @@ type ProviderStatus struct {
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
 
-	// inventory are the objects that the release has, or may have: before a revision is applied, those of the revision
-	// are added, and afterwards those are removed that it has replaced. An object is deleted only if it also bears the
-	// marks of the release.
+	// inventory are the objects that the release has, or may have, as `namespace_name_group_kind_version`: before a
+	// revision is applied, those of the revision are added, and afterwards those are removed that it has replaced. An
+	// object is deleted only if it also bears the marks of the release.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=2000
-	Inventory []InventoryEntry `json:"inventory,omitempty"`
+	// +kubebuilder:validation:items:MaxLength=964
+	Inventory []string `json:"inventory,omitempty"`
 
 	// history of the release, newest first: what `helm history` shows, and what the operator has to know of the revisions
 	// that it has created. Each of these is entered before Helm's record of it is written.
@@ -233,17 +234,6 @@ type ReleaseStatus struct {
 
 // InventoryMaxItems is the maximum number of entries in status.inventory.
 const InventoryMaxItems = 2000
-
-// InventoryEntry is an object of a release, in the format of Flux.
-type InventoryEntry struct {
-	// id of the object: `namespace_name_group_kind`.
-	// +kubebuilder:validation:MaxLength=900
-	ID string `json:"id"`
-
-	// v is the version of the object's kind in the API.
-	// +kubebuilder:validation:MaxLength=63
-	Version string `json:"v"`
-}
 
 // RevisionStatus is the status of a revision, as Helm records it.
 type RevisionStatus string

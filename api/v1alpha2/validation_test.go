@@ -169,8 +169,8 @@ var invalidSpecs = map[string][]string{
 	"upgradePolicy.window.timeZone": {
 		`{upgradePolicy: {window: {schedule: "0 2 * * *", duration: 1h, timeZone: ../UTC}}}`,
 	},
-	"historyLimit (default 20) must be at least 2 × retries (default 3) + 3": {
-		`{release: {historyLimit: 8}}`, `{release: {retries: 9}}`, `{release: {historyLimit: 10, retries: 4}}`,
+	"historyLimit (default 10) must be at least 2 × retries (default 3) + 3": {
+		`{release: {historyLimit: 8}}`, `{release: {retries: 4}}`, `{release: {historyLimit: 10, retries: 4}}`,
 	},
 }
 

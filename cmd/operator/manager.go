@@ -6,6 +6,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/flowcontrol"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
+	clientflowcontrol "k8s.io/client-go/util/flowcontrol"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -22,18 +23,21 @@ func (r *requests) bindFlags(set *pflag.FlagSet) {
 		"The maximum burst queries-per-second of requests sent to the Kubernetes API.")
 }
 
-// limit limits the requests of a configuration.
+// limit limits the requests of all clients of a configuration together.
 func (r *requests) limit(config *rest.Config) {
-	config.QPS, config.Burst = r.qps, r.burst
+	config.QPS = -1 // each client would have a limit of its own
 
-	if enabled, err := flowcontrol.IsEnabled(context.Background(), config); err == nil && enabled {
-		config.QPS, config.Burst = -1, -1 // no limit
+	if enabled, err := flowcontrol.IsEnabled(context.Background(), config); err == nil && enabled || r.qps <= 0 {
+		return
 	}
+
+	config.RateLimiter = clientflowcontrol.NewTokenBucketRateLimiter(r.qps, r.burst)
 }
 
 // newManager returns the manager.
 func (f *flags) newManager(options ctrl.Options) (ctrl.Manager, error) {
 	config := ctrl.GetConfigOrDie()
+	options.LeaderElectionConfig = rest.CopyConfig(config) // its requests wait for no others
 	f.requests.limit(config)
 	f.election.configure(&options)
 

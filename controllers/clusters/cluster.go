@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/namespaces"
@@ -50,12 +50,13 @@ type Cluster struct {
 	clients // of the connection itself
 
 	connection Connection
+	kinds      *apply.Kinds
 	tracker    *health.Tracker
 	own        *Target
-	// uid is nil until it was asked for.
-	uid atomic.Pointer[types.UID]
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// uid is nil until it was asked for.
+	uid     *types.UID
 	targets map[string]*Target // by account, without own
 }
 
@@ -63,12 +64,17 @@ type Cluster struct {
 // Start to run the caches. wake is called for providers whose objects have
 // changed.
 func NewCluster(connection Connection, wake health.Wake) (*Cluster, error) {
-	own, err := connection.clientsOf("")
+	kinds, err := apply.NewKinds(connection.Config, connection.HTTPClient)
 	if err != nil {
 		return nil, err
 	}
 
-	c := &Cluster{clients: own, connection: connection, targets: map[string]*Target{}}
+	own, err := connection.clientsOf("", kinds)
+	if err != nil {
+		return nil, err
+	}
+
+	c := &Cluster{clients: own, connection: connection, kinds: kinds, targets: map[string]*Target{}}
 
 	if !connection.Remote {
 		if err := c.createCaches(); err != nil {
@@ -83,9 +89,9 @@ func NewCluster(connection Connection, wake health.Wake) (*Cluster, error) {
 		Wake:       wake,
 	})
 
-	c.own, err = c.newTarget("", own)
+	c.own = c.newTarget("", own)
 
-	return c, err
+	return c, nil
 }
 
 func (c *Cluster) createCaches() error {
@@ -157,16 +163,12 @@ func (c *Cluster) target(account string) (*Target, error) {
 		return known, nil
 	}
 
-	impersonated, err := c.connection.clientsOf(account)
+	impersonated, err := c.connection.clientsOf(account, c.kinds)
 	if err != nil {
 		return nil, fmt.Errorf("impersonate %s: %w", account, err)
 	}
 
-	created, err := c.newTarget(account, impersonated)
-	if err != nil {
-		return nil, err
-	}
-
+	created := c.newTarget(account, impersonated)
 	c.targets[account] = created
 
 	return created, nil

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -17,16 +18,29 @@ import (
 
 // identify finds out the UID of the cluster, once.
 func (c *Cluster) identify(ctx context.Context) error {
-	if c.uid.Load() != nil {
+	if c.knownUID() != nil {
 		return nil
 	}
 
 	uid, err := c.readUID(ctx)
-	if err == nil {
-		c.uid.Store(&uid)
+	if err != nil {
+		return err
 	}
 
-	return err
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.uid = &uid
+
+	return nil
+}
+
+// knownUID returns the UID of the cluster; nil until it was asked for.
+func (c *Cluster) knownUID() *types.UID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return c.uid
 }
 
 // readUID asks for the UID of the cluster: that of its namespace kube-system, which exists in every cluster and is
@@ -50,11 +64,7 @@ func (c *Cluster) readUID(ctx context.Context) (types.UID, error) {
 
 // UID returns the UID of the cluster; empty if it is unknown.
 func (c *Cluster) UID() types.UID {
-	if uid := c.uid.Load(); uid != nil {
-		return *uid
-	}
-
-	return ""
+	return ptr.Deref(c.knownUID(), "")
 }
 
 // ClusterUID returns the UID of the target's cluster; empty if it is unknown.

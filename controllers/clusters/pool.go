@@ -193,7 +193,7 @@ func (p *Pool) clusters() map[string]*Cluster {
 	found := map[string]*Cluster{"": p.Local}
 
 	for key, remote := range p.remotes {
-		if cluster := remote.cluster.Load(); cluster != nil {
+		if cluster := remote.cluster(); cluster != nil {
 			found[key] = cluster
 		}
 	}

@@ -3,7 +3,7 @@ package clusters
 import (
 	"context"
 	"errors"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -27,13 +27,14 @@ type remote struct {
 	namespace string
 	config    *rest.Config
 
-	// cluster is nil until the server has answered, and down until it cannot be reached.
-	cluster atomic.Pointer[Cluster]
-	down    atomic.Pointer[problem.Error]
+	mu sync.Mutex
+	// found is nil until the server has answered, and down until it cannot be reached.
+	found *Cluster
+	down  *problem.Error
 
 	// asking is the request that all wait for who ask at the same time.
 	asking singleflight.Group
-	// backoff is when the server is asked again after the next failure.
+	// backoff is when the server is asked again after the next failure. Only who asks uses it.
 	backoff wait.Backoff
 }
 
@@ -46,10 +47,10 @@ func newRemote(namespace string, config *rest.Config) *remote {
 // *problem.Error.
 func (r *remote) reach(ctx context.Context, p *Pool) (*Cluster, error) {
 	_, err, _ := r.asking.Do("", func() (any, error) {
-		if down := r.down.Load(); down != nil {
+		if cluster, down := r.last(); down != nil {
 			again := *down
 			again.Until = time.Now().Add(connectTimeout)
-			r.down.Store(&again)
+			r.note(cluster, &again)
 		}
 
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
@@ -60,22 +61,46 @@ func (r *remote) reach(ctx context.Context, p *Pool) (*Cluster, error) {
 			return nil, r.failed(err)
 		}
 
-		r.cluster.Store(cluster)
-		r.down.Store(nil)
+		r.note(cluster, nil)
 		r.backoff = newBackoff()
 
 		return nil, nil
 	})
 
-	return r.cluster.Load(), err
+	return r.cluster(), err
+}
+
+// last returns the cluster as it has answered last, and why it could not be reached since.
+func (r *remote) last() (*Cluster, *problem.Error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return r.found, r.down
+}
+
+// note notes what last returns.
+func (r *remote) note(cluster *Cluster, down *problem.Error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.found, r.down = cluster, down
+}
+
+// cluster returns the cluster once it has answered; nil before.
+func (r *remote) cluster() *Cluster {
+	cluster, _ := r.last()
+	return cluster
 }
 
 // answered reports whether the server has answered, and did so last.
-func (r *remote) answered() bool { return r.cluster.Load() != nil && r.down.Load() == nil }
+func (r *remote) answered() bool {
+	cluster, down := r.last()
+	return cluster != nil && down == nil
+}
 
 // awaited returns why the server cannot be reached if it is not asked again yet, or is being asked again.
 func (r *remote) awaited() *problem.Error {
-	down := r.down.Load()
+	_, down := r.last()
 	if down == nil || !time.Now().Before(down.Until) {
 		return nil
 	}
@@ -107,7 +132,7 @@ func (r *remote) failed(err error) error {
 	}
 
 	down := Unreachable(r.address(), reason, time.Now().Add(r.backoff.Step()))
-	r.down.Store(down)
+	r.note(r.cluster(), down)
 
 	return down
 }
@@ -124,7 +149,7 @@ func (r *remote) address() string {
 
 // ask asks the server which cluster it is. One that is another than before has new clients, which know nothing yet.
 func (r *remote) ask(ctx context.Context, p *Pool) (*Cluster, error) {
-	if before := r.cluster.Load(); before != nil {
+	if before := r.cluster(); before != nil {
 		uid, err := before.readUID(ctx)
 		if err != nil || uid == before.UID() {
 			return before, err

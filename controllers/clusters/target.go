@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/health"
@@ -41,15 +42,10 @@ type Target struct {
 }
 
 // newTarget creates the target for an account, whose clients are given.
-func (c *Cluster) newTarget(account string, as clients) (*Target, error) {
+func (c *Cluster) newTarget(account string, as clients) *Target {
 	options := release.Options{}
 	if account == "" && !c.connection.Remote {
 		options.Records = c.releaseRecords // an account sees only what it may read itself
-	}
-
-	releases, err := release.NewEngine(as.config, options)
-	if err != nil {
-		return nil, err
 	}
 
 	return &Target{
@@ -57,12 +53,12 @@ func (c *Cluster) newTarget(account string, as clients) (*Target, error) {
 		APIReader: c.client,
 		Metadata:  c.metadata,
 		CRDs:      c.newApplier(as),
-		Releases:  releases,
+		Releases:  release.NewEngine(as.releases, options),
 		Health:    c.tracker,
 		Account:   account,
 		Remote:    c.connection.Remote,
 		cluster:   c,
-	}, nil
+	}
 }
 
 // newApplier creates an applier of CRDs. All appliers of the cluster share what they know of it.
@@ -86,40 +82,44 @@ func (c *Cluster) newApplier(as clients) *crds.Applier {
 	return c.own.CRDs.WithClients(clients)
 }
 
-// clients are those of an account.
+// clients are those of an account. They share an HTTP client.
 type clients struct {
-	config   *rest.Config
 	client   client.WithWatch
 	metadata metadata.Interface
 	objects  dynamic.Interface
+	releases *apply.Connection
 }
 
-// clientsOf returns the clients of an account; an empty one is that of the connection.
-func (c Connection) clientsOf(account string) (as clients, err error) {
-	as.config = c.Config
-	httpClient := c.HTTPClient
+// clientsOf returns the clients of an account; an empty one is that of the connection. Only that discovers which kinds
+// the cluster has.
+func (c Connection) clientsOf(account string, kinds *apply.Kinds) (as clients, err error) {
+	config, httpClient := c.Config, c.HTTPClient
 
 	if account != "" {
-		as.config = rest.CopyConfig(c.Config)
-		as.config.Impersonate = rest.ImpersonationConfig{UserName: account}
+		config = rest.CopyConfig(c.Config)
+		config.Impersonate = rest.ImpersonationConfig{UserName: account}
 
-		if httpClient, err = rest.HTTPClientFor(as.config); err != nil {
+		if httpClient, err = rest.HTTPClientFor(config); err != nil {
 			return as, err
 		}
 	}
 
 	as.client, err = client.NewWithWatch(
-		as.config, client.Options{Scheme: c.Scheme, Mapper: c.Mapper, HTTPClient: httpClient})
+		config, client.Options{Scheme: c.Scheme, Mapper: c.Mapper, HTTPClient: httpClient})
 	if err != nil {
 		return as, err
 	}
 
-	as.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(as.config), paging.Impatient(httpClient))
+	as.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), paging.Impatient(httpClient))
 	if err != nil {
 		return as, err
 	}
 
-	as.objects, err = dynamic.NewForConfigAndClient(as.config, httpClient)
+	if as.objects, err = dynamic.NewForConfigAndClient(config, httpClient); err != nil {
+		return as, err
+	}
+
+	as.releases, err = apply.Connect(config, httpClient, kinds)
 
 	return as, err
 }

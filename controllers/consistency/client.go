@@ -22,6 +22,7 @@ const pollInterval, maxWait = 5 * time.Millisecond, 10 * time.Second
 type Client struct {
 	client.Client
 
+	live    client.Reader
 	written Writes[id]
 }
 
@@ -31,8 +32,10 @@ type id struct {
 	key  client.ObjectKey
 }
 
-// NewClient returns a client that reads from the cache of cached.
-func NewClient(cached client.Client) *Client { return &Client{Client: cached} }
+// NewClient returns a client that reads from the cache of cached, and live from the API server.
+func NewClient(cached client.Client, live client.Reader) *Client {
+	return &Client{Client: cached, live: live}
+}
 
 // Read reads a resource, once the cache shows what this client has written.
 func (c *Client) Read(ctx context.Context, key client.ObjectKey, o client.Object) error {
@@ -49,10 +52,21 @@ func (c *Client) Read(ctx context.Context, key client.ObjectKey, o client.Object
 
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, maxWait, true, read)
 	if wait.Interrupted(err) {
+		c.forgetLost(ctx, resource, o)
 		return fmt.Errorf("wait until the cache shows what was written to %s: %w", key, err)
 	}
 
 	return err
+}
+
+// forgetLost drops what was written to a resource if the API server does not have it either: etcd was restored from a
+// backup.
+func (c *Client) forgetLost(ctx context.Context, resource id, o client.Object) {
+	live := o.DeepCopyObject().(client.Object)
+
+	if err := c.live.Get(ctx, resource.key, live); err == nil {
+		c.written.DropLost(resource, live.GetResourceVersion())
+	}
 }
 
 // Patch patches a resource, and notes its new version.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -46,7 +47,7 @@ func newWorld(t *testing.T) *world {
 		cached.DeepCopyInto(o.(*corev1.Node))
 
 		return nil
-	}}))
+	}}), w.server)
 	w.catchUp(t)
 
 	return w
@@ -125,4 +126,32 @@ func TestReadWhatOthersChanged(t *testing.T) {
 	w.cached.Store(nil)
 
 	g.Expect(apierrors.IsNotFound(w.Read(t.Context(), key, &corev1.Node{}))).To(BeTrue(), "it is gone")
+}
+
+func TestReadAfterRestore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		w := newWorld(t)
+		node := w.read(t)
+		backup := node.DeepCopy()
+		write := func() {
+			before := node.DeepCopy()
+			node.Spec.Unschedulable = !node.Spec.Unschedulable
+			g.Expect(w.Patch(t.Context(), node, client.MergeFrom(before))).To(Succeed())
+		}
+		behind := MatchError(ContainSubstring("wait until the cache shows what was written to /a"))
+
+		write()
+		g.Expect(w.Read(t.Context(), key, &corev1.Node{})).To(behind)
+		g.Expect(w.Read(t.Context(), key, &corev1.Node{})).To(behind, "the API server has it")
+
+		// The fake server counts the versions of each object.
+		g.Expect(w.server.Delete(t.Context(), node)).To(Succeed())
+		backup.ResourceVersion = ""
+		g.Expect(w.server.Create(t.Context(), backup)).To(Succeed())
+		w.catchUp(t)
+
+		g.Expect(w.Read(t.Context(), key, &corev1.Node{})).To(behind)
+		g.Expect(w.read(t).Spec.Unschedulable).To(BeFalse())
+	})
 }

@@ -33,6 +33,16 @@ func (w *Writes[K]) Forget(key K) {
 	delete(w.versions, key)
 }
 
+// DropLost drops what was written if the version that the API server has is older.
+func (w *Writes[K]) DropLost(key K, live string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	if !isAtLeast(live, w.versions[key]) {
+		delete(w.versions, key)
+	}
+}
+
 // Shows reports whether a cache that has a version shows what was written. Then there is no need to know it any more.
 func (w *Writes[K]) Shows(key K, cached string) bool {
 	w.mu.Lock()

@@ -95,16 +95,21 @@ type Tracker struct {
 
 // known is what is known of an object of a release.
 type known struct {
-	// verified is the version that was compared with the release, at the API server itself. It is nil if none was.
+	// owner is the key of the owner that looked at the object last; empty for none.
+	owner string
+	// verified is the version that was compared with the release, at the API server itself, and since when that was. It
+	// is nil if none was.
 	verified *object.Snapshot
+	since    time.Time
 	// drifted means that this version differs from the release.
 	drifted bool
 	// shown means that the watch has shown this version, or a newer one.
 	shown bool
 	// finished means that the object was a Job which had completed when it was deleted.
 	finished bool
-	// read is the object as it was last read because the watch shows only its metadata.
-	read *seen
+	// read is the object as it was last read, and when that was, because the watch shows only its metadata.
+	read   *seen
+	readAt time.Time
 	// unhealthySince is when a workload was first seen unhealthy; zero if it is healthy.
 	unhealthySince time.Time
 }
@@ -155,6 +160,7 @@ func (t *Tracker) mark(versions []object.Snapshot, drifted bool) {
 	for _, v := range versions {
 		o := t.known(v.Object)
 		o.verified, o.drifted, o.shown, o.finished = &v, drifted, false, false
+		o.since = time.Now()
 	}
 }
 
@@ -166,7 +172,7 @@ func (t *Tracker) Check(ctx context.Context, owner Owner, objects []object.Key) 
 
 	var report Report
 
-	starting, blind := false, false
+	starting, stale, blind := false, false, false
 
 	for _, o := range objects {
 		found, err := t.look(ctx, owner, o)
@@ -175,7 +181,7 @@ func (t *Tracker) Check(ctx context.Context, owner Owner, objects []object.Key) 
 		}
 
 		report.Objects = append(report.Objects, ObjectHealth{Object: o, Result: t.judge(ctx, owner, o, found)})
-		starting, blind = starting || found.starting, blind || found.blind
+		starting, stale, blind = starting || found.starting, stale || found.stale, blind || found.blind
 
 		if found.unwatched && !slices.Contains(report.Unwatched, o.Kind) {
 			report.Unwatched = append(report.Unwatched, o.Kind)
@@ -183,7 +189,7 @@ func (t *Tracker) Check(ctx context.Context, owner Owner, objects []object.Key) 
 	}
 
 	switch unwatched := len(report.Unwatched) > 0; {
-	case starting, unwatched && !report.Healthy():
+	case starting, stale, unwatched && !report.Healthy():
 		t.wake(owner.Provider, owner.Namespace, pollUnhealthyTime)
 	case blind:
 		t.wake(owner.Provider, owner.Namespace, pollBlindTime)
@@ -251,7 +257,7 @@ type look struct {
 	verified bool
 	// finished means that it was a Job that has completed, and was deleted.
 	finished bool
-	// stale means that the watch does not show yet what was recorded. The provider is woken once it does.
+	// stale means that the watch does not show yet what was just recorded. The provider is woken once it does.
 	stale bool
 	// starting means that the watch has not shown the objects of the kind yet, blind that it may have missed changes, and
 	// unwatched that there is none.
@@ -284,15 +290,19 @@ func (t *Tracker) look(ctx context.Context, owner Owner, o object.Key) (look, er
 	}
 
 	shown, version := w.get(o)
-	if recorded.verified != nil && object.IsOlder(version, recorded.verified.ResourceVersion) {
+
+	switch isBehind := recorded.isNewerThan(version); {
+	case isBehind && time.Since(recorded.since) < startTime:
 		return stale, nil
+	case isBehind:
+		return t.lookBehind(ctx, owner, o, recorded)
 	}
 
 	var err error
 
 	// The status of an object of others is not needed.
 	if shown != nil && !shown.final && owner.obstacle(shown) == "" {
-		shown, err = t.read(ctx, owner, o, shown, recorded.read)
+		shown, err = t.read(ctx, owner, o, shown, recorded)
 	}
 
 	var found look
@@ -302,10 +312,41 @@ func (t *Tracker) look(ctx context.Context, owner Owner, o object.Key) (look, er
 	return found, err
 }
 
+// isNewerThan reports whether what was recorded is newer than a version.
+func (k *known) isNewerThan(version string) bool {
+	return k.verified != nil && object.IsOlder(version, k.verified.ResourceVersion)
+}
+
+// lookBehind looks at an object at the API server, because its watch is behind what was recorded for long. If the API
+// server is, too, etcd was restored from a backup: what was recorded since is void.
+func (t *Tracker) lookBehind(ctx context.Context, owner Owner, o object.Key, recorded known) (look, error) {
+	read, err := get(ctx, owner.Reader, o)
+	if err != nil {
+		return look{}, err
+	}
+
+	if read == nil || recorded.isNewerThan(read.ResourceVersion) {
+		recorded = known{owner: recorded.owner, finished: recorded.finished}
+
+		t.mu.Lock()
+		*t.known(o) = recorded
+		t.mu.Unlock()
+	}
+
+	var found look
+
+	found.compare(read, recorded)
+
+	return found, nil
+}
+
 // read returns an object of which the watch shows only the metadata: as it was read before, unless that has changed.
-func (t *Tracker) read(ctx context.Context, owner Owner, o object.Key, shown, before *seen) (*seen, error) {
-	if before != nil && !object.IsOlder(before.ResourceVersion, shown.ResourceVersion) {
-		return before, nil
+func (t *Tracker) read(ctx context.Context, owner Owner, o object.Key, shown *seen, recorded known) (*seen, error) {
+	if before := recorded.read; before != nil {
+		isAhead := object.IsOlder(shown.ResourceVersion, before.ResourceVersion)
+		if before.ResourceVersion == shown.ResourceVersion || isAhead && time.Since(recorded.readAt) < startTime {
+			return before, nil
+		}
 	}
 
 	found, err := get(ctx, owner.Reader, o)
@@ -316,7 +357,8 @@ func (t *Tracker) read(ctx context.Context, owner Owner, o object.Key, shown, be
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	t.known(o).read = found
+	now := t.known(o)
+	now.read, now.readAt = found, time.Now()
 
 	return found, nil
 }
@@ -374,7 +416,7 @@ func (t *Tracker) matters(id object.Key, e event) (stranger, matters bool) {
 	o := t.objects[id]
 	recorded := o != nil && o.verified != nil
 
-	if recorded && e.now.snapshot.OlderThan(*o.verified) {
+	if recorded && o.isNewerThan(e.now.ResourceVersion) && time.Since(o.since) < startTime {
 		return false, false
 	}
 
@@ -384,7 +426,7 @@ func (t *Tracker) matters(id object.Key, e event) (stranger, matters bool) {
 
 	switch {
 	case e.deleted && o != nil:
-		t.objects[id] = &known{finished: o.finished}
+		t.objects[id] = &known{owner: o.owner, finished: o.finished}
 		return false, true
 	case recorded && !o.shown:
 		o.shown = true

@@ -72,6 +72,8 @@ func (t *Tracker) follow(owner Owner, objects []object.Key) {
 	}
 
 	for _, o := range objects {
+		t.known(o).owner = owner.key()
+
 		p, watched := t.placeOf(o)
 		if !watched {
 			continue
@@ -85,12 +87,14 @@ func (t *Tracker) follow(owner Owner, objects []object.Key) {
 	}
 }
 
-// Forget stops watching the kinds that only the release of a provider had.
+// Forget drops what is known of the objects of a provider's release, and stops watching the kinds that only it had.
 func (t *Tracker) Forget(provider, namespace string) {
 	owner := Owner{Provider: provider, Namespace: namespace}.key()
 
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
+	maps.DeleteFunc(t.objects, func(_ object.Key, o *known) bool { return o.owner == owner })
 
 	before := t.used[owner]
 	delete(t.used, owner)
@@ -98,22 +102,10 @@ func (t *Tracker) Forget(provider, namespace string) {
 	for p := range before {
 		isUsed := func(others map[place]bool) bool { return others[p] }
 		if !slices.ContainsFunc(slices.Collect(maps.Values(t.used)), isUsed) {
-			t.drop(p)
+			t.watches[p].stop()
+			delete(t.watches, p)
 		}
 	}
-}
-
-// drop ends a watch, and forgets the objects that it has shown. t.mu must be held.
-func (t *Tracker) drop(p place) {
-	if w := t.watches[p]; w != nil {
-		w.stop()
-		delete(t.watches, p)
-	}
-
-	maps.DeleteFunc(t.objects, func(o object.Key, _ *known) bool {
-		at, _ := t.placeOf(o)
-		return at == p
-	})
 }
 
 // start starts a watch.

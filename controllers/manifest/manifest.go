@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/managers"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/problem"
-	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
 // invalid returns the problem of a patch or of additional manifests that are invalid, or do not fit the provider's
@@ -99,7 +99,7 @@ func New(in Input) (*Renderer, error) {
 // digest returns a digest of the input. Of the variables, only those in the additional objects count.
 func (in *Input) digest(additional []*unstructured.Unstructured) (string, error) {
 	data, err := json.Marshal([]any{
-		additional, in.Patches, in.ManifestPatches, in.Paused, policies.Defaults(in.Policies), in.Managers.Digest(),
+		additional, in.Patches, in.ManifestPatches, in.Paused, asks.Defaults(in.Policies), in.Managers.Digest(),
 	})
 	if err != nil {
 		return "", err

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release/policies"
+	"github.com/capstan-project/capstan/controllers/asks"
 )
 
 // boundPolicies replaces annotations of published objects that allow more than the policies of the resource do: its
@@ -15,7 +15,7 @@ func boundPolicies(objects []*unstructured.Unstructured, spec *v1alpha2.Policies
 	for _, o := range objects {
 		annotations := o.GetAnnotations()
 
-		if bounded := policies.Bound(annotations, spec); len(bounded) > 0 {
+		if bounded := asks.Bound(annotations, spec); len(bounded) > 0 {
 			maps.Copy(annotations, bounded)
 			o.SetAnnotations(annotations)
 		}
@@ -25,7 +25,7 @@ func boundPolicies(objects []*unstructured.Unstructured, spec *v1alpha2.Policies
 // setDefaultPolicies adds the policies of the resource to the objects that have no annotations for them.
 func setDefaultPolicies(objects []*unstructured.Unstructured, spec *v1alpha2.PoliciesSpec) {
 	for _, o := range objects {
-		annotations := policies.Defaults(spec)
+		annotations := asks.Defaults(spec)
 
 		present, _, err := unstructured.NestedStringMap(o.Object, "metadata", "annotations")
 		if err != nil || len(annotations) == 0 {

@@ -6,36 +6,35 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// Inventory returns the inventory of objects in the status of a provider, sorted. It has the format of Flux's.
-func Inventory(keys []Key) []v1alpha2.InventoryEntry {
-	entries := make([]v1alpha2.InventoryEntry, 0, len(keys))
-	for _, key := range keys {
-		entries = append(entries, v1alpha2.InventoryEntry{ID: idOf(key), Version: key.Version})
+// Inventory returns the inventory of objects in the status of a provider, sorted. An entry is the id of Flux's, and the
+// version of the kind.
+func Inventory(keys []Key) []string {
+	entries := make([]string, 0, len(keys))
+	for _, key := range Union(keys, nil) {
+		entries = append(entries, idOf(key)+separator+key.Version)
 	}
 
-	slices.SortFunc(entries, func(a, b v1alpha2.InventoryEntry) int { return strings.Compare(a.ID, b.ID) })
+	slices.Sort(entries)
 
-	return slices.CompactFunc(entries, func(a, b v1alpha2.InventoryEntry) bool { return a.ID == b.ID })
+	return entries
 }
 
 // KeysOfInventory returns the objects of an inventory, without entries that name none.
-func KeysOfInventory(entries []v1alpha2.InventoryEntry) []Key {
+func KeysOfInventory(entries []string) []Key {
 	keys := make([]Key, 0, len(entries))
 
 	for _, entry := range entries {
 		// The name may have separators, too: those of RBAC's objects are not limited.
-		parts := strings.Split(entry.ID, separator)
-		if len(parts) < 4 {
+		parts := strings.Split(entry, separator)
+		if len(parts) < 5 {
 			continue
 		}
 
-		last := len(parts) - 1
-		kind := schema.GroupVersionKind{Group: parts[last-1], Version: entry.Version, Kind: parts[last]}
-		name := strings.Join(parts[1:last-1], separator)
+		after := len(parts) - 3
+		kind := schema.GroupVersionKind{Group: parts[after], Kind: parts[after+1], Version: parts[after+2]}
+		name := strings.Join(parts[1:after], separator)
 
 		if kind.Group == rbacv1.GroupName {
 			name = strings.ReplaceAll(name, colon, ":")

@@ -5,8 +5,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 var (
@@ -28,13 +26,13 @@ func TestInventory(t *testing.T) {
 	g := NewWithT(t)
 
 	entries := Inventory([]Key{manager, secret, role, manager})
-	g.Expect(entries).To(Equal([]v1alpha2.InventoryEntry{
-		{ID: "_system__metrics_reader_rbac.authorization.k8s.io_ClusterRole", Version: "v1"},
-		{ID: "ns_a.b__Secret", Version: "v1"},
-		{ID: "ns_manager_apps_Deployment", Version: "v1"},
+	g.Expect(entries).To(Equal([]string{
+		"_system__metrics_reader_rbac.authorization.k8s.io_ClusterRole_v1",
+		"ns_a.b__Secret_v1",
+		"ns_manager_apps_Deployment_v1",
 	}))
 	g.Expect(KeysOfInventory(entries)).To(Equal([]Key{role, secret, manager}))
-	g.Expect(KeysOfInventory([]v1alpha2.InventoryEntry{{ID: "nonsense", Version: "v1"}})).To(BeEmpty())
+	g.Expect(KeysOfInventory([]string{"nonsense", "ns_a__Secret"})).To(BeEmpty())
 }
 
 func TestSetsOfKeys(t *testing.T) {

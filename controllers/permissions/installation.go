@@ -14,8 +14,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/crds"
-	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
 // Installation is the content that an account installs.
@@ -144,7 +144,7 @@ func (i Installation) managed() []string {
 func (i Installation) createsNamespace(o *unstructured.Unstructured) bool {
 	namespace := o.GetNamespace()
 
-	return namespace != "" && namespace != i.Provider.GetNamespace() && policies.CreatesNamespace(o)
+	return namespace != "" && namespace != i.Provider.GetNamespace() && asks.CreatesNamespace(o)
 }
 
 // changesNamespace reports whether the release's namespace gets labels or annotations.

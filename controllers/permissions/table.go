@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/apply"
 )
 
 // row is a kind of request that the operator sends for a provider with the permissions of the
@@ -258,7 +258,7 @@ func (i Installation) autoscalers() ([]target, error) {
 
 	var targets []target
 
-	for _, kind := range cluster.AutoscalerKinds {
+	for _, kind := range apply.AutoscalerKinds {
 		mapping, err := i.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if meta.IsNoMatchError(err) {
 			continue

@@ -271,7 +271,7 @@ func (r *run) markFailed(ctx context.Context, verdict *verdict) error {
 	marked := revision
 	marked.Status, marked.Failure = v1alpha2.RevisionFailed, verdict.failure
 
-	if err := r.announce(ctx)(marked, nil); err != nil {
+	if err := r.announce(ctx, marked, nil); err != nil {
 		return err
 	}
 

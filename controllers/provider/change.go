@@ -11,13 +11,14 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/takeover"
 )
 
 // step is one step of a change.
@@ -284,8 +285,6 @@ func (r *run) makePlan(ctx context.Context) error {
 		r.emit(r.provider, unpublished(planned.Warnings.Flags))
 	}
 
-	r.change.plan.Release.Owner = r.self
-
 	return r.setGoal()
 }
 
@@ -326,7 +325,7 @@ func (r *run) saveChart(ctx context.Context) error {
 func (r *run) dryRun(ctx context.Context) error {
 	var err error
 
-	r.change.prepared, err = r.preparePlan(ctx, r.change.release.State, release.PrepareOptions{CRDsFollow: true})
+	r.change.prepared, err = r.preparePlan(ctx, r.change.release.State, true)
 
 	return err
 }
@@ -334,34 +333,32 @@ func (r *run) dryRun(ctx context.Context) error {
 // preparePlan prepares the installation or upgrade, which changes nothing: objects that the account must not even read
 // would be refused as well.
 func (r *run) preparePlan(
-	ctx context.Context, observed state.Observed, options release.PrepareOptions,
-) (_ *release.Prepared, err error) {
+	ctx context.Context, observed state.Observed, crdsFollow bool,
+) (*release.Prepared, error) {
 	r.change.plan.Release.Request = r.asked()
-
-	if r.change.plan.Release.Own, err = r.ownKinds(ctx); err != nil {
-		return nil, err
-	}
 
 	if err := r.findMade(ctx); err != nil {
 		return nil, err
 	}
 
-	options.Known, options.Last = r.installed.History.Revisions, state.Last(r.provider.GetStatus())
-	options.Inventory = r.inventory()
-
-	// What another program has installed is replaced.
-	if record := r.installed.Record; record != nil && release.Adopts(r.provider) && options.Last == 0 {
-		options.Inventory = object.Union(options.Inventory, record.Keys())
+	memory, err := r.known(ctx)
+	if err != nil {
+		return nil, err
 	}
 
-	return r.target.Releases.Prepare(ctx, r.change.plan.Release, observed, options)
+	// What another program has installed is replaced.
+	if record := r.installed.Record; record != nil && release.Adopts(r.provider) && memory.Last == 0 {
+		memory.Inventory = object.Union(memory.Inventory, record.Keys())
+	}
+
+	return r.target.Releases.Prepare(ctx, r.change.plan.Release, memory, observed, crdsFollow)
 }
 
 // applyPlan installs or upgrades the release. Its namespace gets the labels and annotations of the
 // provider's Namespace, pod security levels among them.
 func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release.Result, err error) {
 	if r.change.prepared == nil {
-		r.change.prepared, err = r.preparePlan(ctx, observed, release.PrepareOptions{})
+		r.change.prepared, err = r.preparePlan(ctx, observed, false)
 		if err != nil {
 			return release.Result{}, err
 		}
@@ -378,11 +375,12 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release
 		return release.Result{}, err
 	}
 
-	if err := r.recordAdopted(prepared); err != nil {
+	adopted, err := takeover.Version(prepared, r.target.APIReader, r.provider, r.change.prepared.Adopts())
+	if err != nil {
 		return release.Result{}, err
 	}
 
-	return r.change.prepared.Apply(r.announce(ctx))
+	return r.change.prepared.Apply(ctx, adopted)
 }
 
 // compareRelease compares the release with the goal, and returns what stops a change.
@@ -412,23 +410,42 @@ func (r *run) compareRelease(ctx context.Context) error {
 	return nil
 }
 
-// announce returns a function that enters in the status what is about to be written of a revision: a record whose
-// resource does not know of it proves nothing, also if the operator stops before the end of this run. The objects are
-// those that the release may have from then on; nil if these are as before.
-func (r *run) announce(ctx context.Context) state.Announce {
-	return func(revision state.Revision, objects []object.Key) error {
-		if err := checkStopping(ctx); err != nil && revision.Status.Pending() {
-			return err
-		}
+// known returns what the resource knows of its release.
+func (r *run) known(ctx context.Context) (state.Memory, error) {
+	memory := r.knownAlone()
 
-		return r.record(ctx, func(status *v1alpha2.ProviderStatus) {
-			state.Enter(status, revision)
+	var err error
+	memory.Kinds, err = r.ownKinds(ctx)
 
-			if objects != nil {
-				status.Inventory = object.Inventory(objects)
-			}
-		})
+	return memory, err
+}
+
+// knownAlone is known without the kinds of the release, which cost requests in another cluster.
+func (r *run) knownAlone() state.Memory {
+	return state.Memory{
+		Revisions: r.installed.History.Revisions,
+		Last:      state.Last(r.provider.GetStatus()),
+		Inventory: r.inventory(),
+		Owner:     r.self,
+		Announce:  r.announce,
 	}
+}
+
+// announce enters in the status what is about to be written of a revision: a record whose resource does not know of it
+// proves nothing, also if the operator stops before the end of this run. The objects are those that the release may have
+// from then on; nil if these are as before.
+func (r *run) announce(ctx context.Context, revision state.Revision, objects []object.Key) error {
+	if err := checkStopping(ctx); err != nil && revision.Status.Pending() {
+		return err
+	}
+
+	return r.record(ctx, func(status *v1alpha2.ProviderStatus) {
+		state.Enter(status, revision)
+
+		if objects != nil {
+			status.Inventory = object.Inventory(objects)
+		}
+	})
 }
 
 // noteResult notes which objects the release has after an action, and how many were adopted by the revision.
@@ -439,8 +456,8 @@ func (r *run) noteResult(result release.Result) {
 		status.Inventory = object.Inventory(result.Inventory)
 	}
 
-	if len(result.Adopted) > 0 {
-		state.Adopt(status, result.Revision, len(result.Adopted))
+	if len(result.Adopted()) > 0 {
+		state.Adopt(status, result.Revision, len(result.Adopted()))
 	}
 }
 
@@ -459,9 +476,9 @@ func (r *run) apply(ctx context.Context) error {
 
 	result, err := r.change.goal.apply(ctx, r.change.release.State)
 	r.noteResult(result)
-	r.target.Health.MarkVerified(result.Applied)
-	r.emit(r.provider, adopted(result.Adopted))
-	r.emit(r.provider, rewritten(result.Changes))
+	r.target.Health.MarkVerified(result.Applied())
+	r.emit(r.provider, adopted(result.Adopted()))
+	r.emit(r.provider, rewritten(result.Results))
 
 	if result.Revision != 0 {
 		log.Info("Applied the release", "revision", result.Revision, "status", result.Status)
@@ -487,7 +504,7 @@ func (r *run) apply(ctx context.Context) error {
 		return nil
 	}
 
-	if unknown := new(cluster.UnknownKindError); errors.As(err, &unknown) {
+	if unknown := new(apply.UnknownKindError); errors.As(err, &unknown) {
 		return first(r.awaitCRDs(ctx), err)
 	}
 
@@ -506,9 +523,9 @@ func (r *run) noteExisted() {
 // the next action follows.
 func leavesRevision(result release.Result, err error) bool {
 	var (
-		rejected    *cluster.RejectedError
-		unavailable *cluster.UnavailableError
-		remove      *cluster.RemoveError
+		rejected    *apply.RejectedError
+		unavailable *apply.UnavailableError
+		remove      *apply.RemoveError
 	)
 
 	return result.Revision != 0 &&

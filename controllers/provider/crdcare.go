@@ -10,10 +10,10 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // careForCRDs applies the CRDs of the installed chart that are missing or were changed, and waits until they are
@@ -120,7 +120,7 @@ func deviationsOf(planned *crds.Plan) []deviation {
 	found := make([]deviation, 0, len(planned.Drifted))
 
 	for _, d := range planned.Drifted {
-		found = append(found, deviation{Difference: cluster.Difference{
+		found = append(found, deviation{Difference: apply.Difference{
 			Object: object.Key{
 				GroupVersionKind: apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), Name: d.Name,
 			},

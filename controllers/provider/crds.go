@@ -10,11 +10,11 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/problem"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // Objects that cannot be rewritten are tried again after migrationRetry, and so is what the watch on CRDs
@@ -370,6 +370,6 @@ func (r *run) migrating(progress *crds.Progress) {
 }
 
 // ownKinds returns the kinds of which the release's objects wait for its manager.
-func (r *run) ownKinds(ctx context.Context) (cluster.OwnKinds, error) {
+func (r *run) ownKinds(ctx context.Context) (apply.OwnKinds, error) {
 	return r.target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.provider))
 }

@@ -10,17 +10,17 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // deviation is an object that differs from the release, and whether it was corrected.
 type deviation struct {
-	cluster.Difference
+	apply.Difference
 	corrected bool
 	// why it was not corrected, unless there is an obstacle.
 	why string
@@ -37,15 +37,11 @@ func (d *deviation) String() string {
 // prune deletes what the revision has left because it could not be deleted for a passing reason, or because the records
 // of the revisions that had it are lost.
 func (r *run) prune(ctx context.Context) error {
-	history := r.installed.History
-
-	result, err := r.target.Releases.Prune(ctx, history.Release, r.installed.Newest, release.PruneOptions{
-		Known: history.Revisions, Inventory: r.inventory(),
-	})
+	result, err := r.target.Releases.Prune(ctx, r.installed.History.Release, r.knownAlone(), r.installed.Newest)
 	r.noteResult(result)
 
 	// The provider runs without what finalizers of others hold, so that keeps nothing from being done.
-	if remaining := (*cluster.RemainingError)(nil); errors.As(err, &remaining) {
+	if remaining := (*apply.RemainingError)(nil); errors.As(err, &remaining) {
 		r.done.undeleted = remaining.Error()
 		r.wakeAfter(advanceAfter(time.Since(r.installed.Newest.Time.Time)))
 
@@ -112,7 +108,7 @@ func (r *run) compareObjects(ctx context.Context) error {
 }
 
 // compare compares objects with the release. With an error, it returns those that could be compared.
-func (r *run) compare(ctx context.Context, objects []object.Key) ([]cluster.Difference, error) {
+func (r *run) compare(ctx context.Context, objects []object.Key) ([]apply.Difference, error) {
 	if len(objects) == 0 {
 		return nil, nil
 	}
@@ -140,7 +136,7 @@ func driftPolicy(spec *v1alpha2.ProviderSpec) v1alpha2.DriftPolicy {
 func (r *run) correct(ctx context.Context, all []deviation) error {
 	now := time.Now()
 
-	var due []cluster.Difference
+	var due []apply.Difference
 
 	for _, d := range all {
 		if d.Obstacle == "" && r.isDue(d.Object, now) {
@@ -158,7 +154,7 @@ func (r *run) correct(ctx context.Context, all []deviation) error {
 		isObject := func(v object.Snapshot) bool { return v.Object == d.Object }
 		d.corrected = slices.ContainsFunc(corrected, isObject)
 
-		if slices.ContainsFunc(due, func(tried cluster.Difference) bool { return tried.Object == d.Object }) {
+		if slices.ContainsFunc(due, func(tried apply.Difference) bool { return tried.Object == d.Object }) {
 			r.memory.corrections.record(d.Object, now, d.corrected)
 		}
 
@@ -186,7 +182,7 @@ func (r *run) explainLeft(d *deviation, failure error, now time.Time) {
 // correctObjects corrects objects. failure is why some of them could not be corrected; err is why
 // nothing was done, because the release has changed meanwhile.
 func (r *run) correctObjects(
-	ctx context.Context, due []cluster.Difference,
+	ctx context.Context, due []apply.Difference,
 ) (corrected []object.Snapshot, failure, err error) {
 	if len(due) == 0 {
 		return nil, nil, nil
@@ -199,15 +195,15 @@ func (r *run) correctObjects(
 		return nil, nil, failure
 	}
 
-	r.target.Health.MarkVerified(result.Applied)
-	r.emit(r.provider, rewritten(result.Changes))
+	r.target.Health.MarkVerified(result.Applied())
+	r.emit(r.provider, rewritten(result.Results))
 
-	return result.Applied, failure, nil
+	return result.Applied(), failure, nil
 }
 
 // whyLeft explains why an object still differs: because of an error, or because it was changed back
 // or deleted each time before.
-func whyLeft(d cluster.Difference, failure error, next time.Time) string {
+func whyLeft(d apply.Difference, failure error, next time.Time) string {
 	why := "it is changed back each time it is corrected, by a program that kubectl get --show-managed-fields names"
 
 	switch {

@@ -11,9 +11,9 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 func TestDriftPolicy(t *testing.T) {
@@ -46,7 +46,7 @@ func TestLostMeanwhile(t *testing.T) {
 		return &health.Report{Objects: []health.ObjectHealth{{Object: role, Result: health.Result{Status: s}}}}
 	}
 	deviations := func(o object.Key) *[]deviation {
-		return &[]deviation{{Difference: cluster.Difference{Object: o}}}
+		return &[]deviation{{Difference: apply.Difference{Object: o}}}
 	}
 
 	for name, test := range map[string]struct {
@@ -72,14 +72,14 @@ func TestWhyLeft(t *testing.T) {
 	next := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 	for want, c := range map[string]struct {
-		difference cluster.Difference
+		difference apply.Difference
 		failure    error
 	}{
 		"it is changed back each time it is corrected, by a program that kubectl get --show-managed-fields names": {},
 		"it is deleted each time it is created, by a program that the audit log of the API server names": {
-			difference: cluster.Difference{Missing: true},
+			difference: apply.Difference{Missing: true},
 		},
-		"it is forbidden": {difference: cluster.Difference{Missing: true}, failure: errors.New("it is forbidden")},
+		"it is forbidden": {difference: apply.Difference{Missing: true}, failure: errors.New("it is forbidden")},
 	} {
 		NewWithT(t).Expect(whyLeft(c.difference, c.failure, next)).To(Equal(want + "; the next attempt is at 03:04:05 UTC"))
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/ranges"
 	"github.com/capstan-project/capstan/chartgen/transport"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/problem"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 const (
@@ -73,8 +73,8 @@ func (r *Result) explain(err error) {
 		}
 	case errors.As(err, new(*fetch.UnknownProviderError)):
 		r.stall(installFailed, v1alpha2.UnknownProviderReason)
-	case errors.As(err, new(*cluster.UnknownKindError)), errors.As(err, new(*cluster.DryRunError)),
-		errors.As(err, new(*cluster.ConflictError)):
+	case errors.As(err, new(*apply.UnknownKindError)), errors.As(err, new(*apply.DryRunError)),
+		errors.As(err, new(*apply.ConflictError)):
 		r.stall(installFailed, v1alpha2.InstallFailedReason) // the same would be refused again
 	default:
 		r.explainAnswer(err)
@@ -88,7 +88,7 @@ func (r *Result) stall(condition, reason string) {
 
 // explainAnswer sets what is known of an error of what a server has answered.
 func (r *Result) explainAnswer(err error) {
-	if unlisted := (*cluster.UnlistedError)(nil); errors.As(err, &unlisted) {
+	if unlisted := (*apply.UnlistedError)(nil); errors.As(err, &unlisted) {
 		if unlisted.Lasting() {
 			r.stall(installFailed, v1alpha2.InstallFailedReason)
 			return

@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/ranges"
 	"github.com/capstan-project/capstan/chartgen/transport"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/fetch"
@@ -24,7 +25,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/problem"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/takeover"
 )
 
@@ -44,11 +44,11 @@ var denied = fmt.Sprintf("User %q cannot list resource %q", "b", "secrets")
 
 var errorCases = map[string]errorCase{
 	"objects of the release that are not known yet": {
-		err:       &cluster.UnlistedError{Until: limit},
+		err:       &apply.UnlistedError{Until: limit},
 		condition: "", reason: v1alpha2.ProgressingReason, outcome: Waiting, at: limit,
 	},
 	"objects of the release that are not known until a webhook is repaired": {
-		err:       &cluster.UnlistedError{Until: limit, Kinds: []cluster.Unlisted{{Lasting: true}}},
+		err:       &apply.UnlistedError{Until: limit, Kinds: []apply.Unlisted{{Lasting: true}}},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"a failed check": {
@@ -169,15 +169,15 @@ var errorCases = map[string]errorCase{
 		condition: installFailed, reason: v1alpha2.InvalidComponentsReason, outcome: Stalled,
 	},
 	"an unknown kind": {
-		err:       &cluster.UnknownKindError{Objects: []object.Key{{Name: "x"}}},
+		err:       &apply.UnknownKindError{Objects: []object.Key{{Name: "x"}}},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"an object that the API server would refuse": {
-		err:       &cluster.DryRunError{Objects: []*cluster.ObjectError{{}}},
+		err:       &apply.DryRunError{Objects: []*apply.ObjectError{{}}},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"an object of another release": {
-		err:       &cluster.ConflictError{Conflicts: []cluster.Conflict{{Reason: "belongs to release a/b"}}},
+		err:       &apply.ConflictError{Conflicts: []apply.Conflict{{Reason: "belongs to release a/b"}}},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"a refused GitHub token": {

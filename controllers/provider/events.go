@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -177,18 +177,19 @@ func adopted(adopted []object.Key) []Event {
 
 // rewritten returns the events about objects that were recreated, or lost fields of others, when they were changed.
 // There is one for each object, as for those that are corrected.
-func rewritten(changes cluster.Changes) []Event {
-	all := make([]Event, 0, len(changes.Replaced)+len(changes.Removals))
+func rewritten(results apply.Results) []Event {
+	var all []Event
 
-	for _, recreated := range changes.Replaced {
-		all = append(all, about(recreated.Object, news(v1alpha2.RecreatedReason, "Recreate", fmt.Sprintf(
-			"Deleted and recreated %s to change an immutable field: %s", recreated.Object, recreated.Reason)))...)
-	}
-
-	for _, removed := range changes.Removals {
-		all = append(all, about(removed.Object, news(v1alpha2.FieldsRemovedReason, "Patch", fmt.Sprintf(
-			"Removed from %s what is invalid beside the fields of the release: %s",
-			removed.Object, object.List(removed.Fields, maxNamed))))...)
+	for _, r := range results {
+		switch {
+		case r.Outcome == apply.Replaced:
+			all = append(all, about(r.Object, news(v1alpha2.RecreatedReason, "Recreate", fmt.Sprintf(
+				"Deleted and recreated %s to change an immutable field: %s", r.Object, r.Reason)))...)
+		case len(r.Removed) > 0:
+			all = append(all, about(r.Object, news(v1alpha2.FieldsRemovedReason, "Patch", fmt.Sprintf(
+				"Removed from %s what is invalid beside the fields of the release: %s",
+				r.Object, object.List(r.Removed, maxNamed))))...)
+		}
 	}
 
 	return all

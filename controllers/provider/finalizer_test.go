@@ -20,7 +20,7 @@ func TestSetFinalizerKeepsOthers(t *testing.T) {
 	ctx := t.Context()
 	live := connect(t)
 
-	r := &Reconciler{Dependencies: &Dependencies{Client: consistency.NewClient(live)}}
+	r := &Reconciler{Dependencies: &Dependencies{Client: consistency.NewClient(live, live)}}
 	key := client.ObjectKey{Namespace: "default", Name: "kept"}
 	g.Expect(live.Create(ctx, &v1alpha2.InfrastructureProvider{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
@@ -62,7 +62,7 @@ func TestOutOfScope(t *testing.T) {
 
 	cached := clientWith(t, p)
 	r := &Reconciler{Type: v1alpha2.InfrastructureProviderType, Dependencies: &Dependencies{
-		Client: consistency.NewClient(cached), Scope: scope,
+		Client: consistency.NewClient(cached, cached), Scope: scope,
 	}}
 
 	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(p)})
@@ -98,7 +98,7 @@ func TestNoteVersions(t *testing.T) {
 
 		g.Expect(live.Create(t.Context(), p)).To(Succeed(), tt.what)
 
-		r := newRun(&Reconciler{Dependencies: &Dependencies{Client: consistency.NewClient(live)}}, p)
+		r := newRun(&Reconciler{Dependencies: &Dependencies{Client: consistency.NewClient(live, live)}}, p)
 		p.Status.DesiredVersion = tt.desired
 		g.Expect(r.noteVersions(t.Context())).To(Succeed(), tt.what)
 

@@ -9,11 +9,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // installed is what a read of the release has found.
@@ -42,7 +42,7 @@ type installed struct {
 	unconverted *problem.Error
 	// waiting are the objects of a staged revision that wait for others, and removing is set while all
 	// that is left to do is to wait for deletions.
-	waiting  []waves.Held
+	waiting  []asks.Held
 	removing bool
 	// stale is set if the release was changed since it was read.
 	stale bool

@@ -7,10 +7,10 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // justMade returns a revision that Capstan made a minute ago.
@@ -40,10 +40,10 @@ func late(r *run) {
 }
 
 // ownObject is an object of the provider's own kind, which waits for its manager.
-var ownObject = waves.Held{Object: object.Key{Namespace: "capa-system", Name: "own"}, Own: true}
+var ownObject = asks.Held{Object: object.Key{Namespace: "capa-system", Name: "own"}, Own: true}
 
 // staged makes objects wait for the others, which are as healthy as before.
-func staged(r *run, waiting ...waves.Held) {
+func staged(r *run, waiting ...asks.Held) {
 	r.installed.Newest.Wave, r.installed.waiting = new(0), waiting
 	r.installed.health = &health.Report{Objects: withWaiting(r.installed.health.Objects, waiting)}
 }

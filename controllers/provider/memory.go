@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/apply"
 )
 
 // memory is what is remembered of a resource from one reconcile to the next. It may be lost without harm. Only the
@@ -35,7 +35,7 @@ type memory struct {
 	alone time.Time
 	// search is how far the search for the objects of the release has come, and searched its newest revision; nil unless
 	// it was not complete.
-	search   *cluster.Progress
+	search   *apply.Progress
 	searched int
 	// listed is when the provider's item in clusterctl's inventory was brought up to date last; zero if that has failed.
 	listed time.Time
@@ -58,9 +58,9 @@ func (m *memory) arrival(generation int64, now time.Time) time.Time {
 
 // searching returns how far the search for the objects of a release has come. It begins again if another program has
 // made a newer revision.
-func (m *memory) searching(newest int) *cluster.Progress {
+func (m *memory) searching(newest int) *apply.Progress {
 	if m.search == nil || m.searched != newest {
-		m.search, m.searched = &cluster.Progress{}, newest
+		m.search, m.searched = &apply.Progress{}, newest
 	}
 
 	return m.search

@@ -37,6 +37,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers/access"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
@@ -46,7 +47,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/takeover"
 	"github.com/capstan-project/capstan/controllers/values"
@@ -584,14 +584,15 @@ func (c catalog) addAnnounced() {
 	for _, events := range [][]Event{
 		adopted([]object.Key{deployment}),
 		takenOver(),
-		corrected(deployment, false, (&deviation{Difference: cluster.Difference{
+		corrected(deployment, false, (&deviation{Difference: apply.Difference{
 			Object: deployment, Fields: []string{"/spec/replicas"},
 		}}).String()),
-		rewritten(cluster.Changes{
-			Replaced: []cluster.Replacement{{Object: deployment, Reason: "spec.selector: field is immutable"}},
-			Removals: []cluster.Removal{{
-				Object: deployment, Fields: []string{"/spec/template/spec/containers/0/livenessProbe/tcpSocket"},
-			}},
+		rewritten(apply.Results{
+			{Object: deployment, Outcome: apply.Replaced, Reason: "spec.selector: field is immutable"},
+			{
+				Object: deployment, Outcome: apply.Updated,
+				Removed: []string{"/spec/template/spec/containers/0/livenessProbe/tcpSocket"},
+			},
 		}),
 		deletingCRDs([]string{"awsclusters.infrastructure.cluster.x-k8s.io"}),
 		upgradeStarted(offers.Selection{From: "v2.11.1", Version: "v2.11.2"}.String()),

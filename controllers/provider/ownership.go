@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/removal"
 	"github.com/capstan-project/capstan/controllers/takeover"
 )
@@ -234,7 +234,7 @@ func (r *run) search(ctx context.Context) (err error) {
 // checkFound stops a change while objects of the release are not known, unless it may bring the manager that these need
 // to be found. What it drops of them is deleted afterwards.
 func (r *run) checkFound() error {
-	if unlisted := (*cluster.UnlistedError)(nil); errors.As(r.unfound, &unlisted) && unlisted.NeedsManager() {
+	if unlisted := (*apply.UnlistedError)(nil); errors.As(r.unfound, &unlisted) && unlisted.NeedsManager() {
 		return nil
 	}
 
@@ -253,12 +253,4 @@ func describeChart(record *release.Record) string {
 	}
 
 	return fmt.Sprintf("chart %s %s", record.ChartName, record.ChartVersion)
-}
-
-// recordAdopted records with the revision which version another program has installed before.
-func (r *run) recordAdopted(ctx context.Context) error {
-	version, err := takeover.Version(ctx, r.target.APIReader, r.provider, r.change.prepared.Adopts())
-	r.change.prepared.SetAdoptedVersion(version)
-
-	return err
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -112,7 +112,7 @@ func TestLostStatus(t *testing.T) {
 		"a resource that was never the operator's": {observed: -1, reach: func(*run) {}},
 		"a status that was not lost":               {finalizers: managed, observed: 1, reach: func(*run) {}},
 		"one without what another program has made": {
-			finalizers: managed, observed: 1, reach: func(r *run) { r.unfound = &cluster.UnlistedError{} }, lost: true,
+			finalizers: managed, observed: 1, reach: func(r *run) { r.unfound = &apply.UnlistedError{} }, lost: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,7 +32,7 @@ func TestUninstalled(t *testing.T) {
 		}, false},
 		"nor had a revision that was about to be created": {func(p *v1alpha2.InfrastructureProvider) {
 			gone(p)
-			p.Status.Inventory = []v1alpha2.InventoryEntry{{ID: "_x__Namespace", Version: "v1"}}
+			p.Status.Inventory = []string{"_x__Namespace_v1"}
 		}, false},
 		"it was never installed": {func(*v1alpha2.InfrastructureProvider) {}, false},
 	} {

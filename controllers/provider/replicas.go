@@ -12,9 +12,9 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
 // replicas are those of the newest revision's workloads, as far as they contradict the revision. Another program has
@@ -39,7 +39,7 @@ func (r *run) findReplicas(ctx context.Context) error {
 	}
 
 	for _, o := range r.installed.Record.Objects {
-		if policies.IsAppliedOnce(o) {
+		if asks.IsAppliedOnce(o) {
 			r.installed.replicas.kept = append(r.installed.replicas.kept, keptImages(o, seen[object.KeyOf(o)])...)
 		}
 

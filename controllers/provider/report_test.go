@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/consistency"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/values"
 )
@@ -182,7 +182,7 @@ func TestPanicIsReported(t *testing.T) {
 
 	recorder := events.NewFakeRecorder(10)
 	r := &Reconciler{Type: v1alpha2.InfrastructureProviderType, Dependencies: &Dependencies{
-		Client: consistency.NewClient(live), APIReader: live, Events: recorder,
+		Client: consistency.NewClient(live, live), APIReader: live, Events: recorder,
 	}}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(p)}
 
@@ -785,10 +785,12 @@ func TestEachRewrittenObjectHasAnEvent(t *testing.T) {
 	a, b := object.Key{Name: "a"}, object.Key{Name: "b"}
 	a.Kind, b.Kind = "Role", "Role"
 
-	g.Expect(rewritten(cluster.Changes{})).To(BeEmpty())
-	g.Expect(rewritten(cluster.Changes{
-		Replaced: []cluster.Replacement{{Object: a, Reason: "x: no"}, {Object: b, Reason: "y: no"}},
-		Removals: []cluster.Removal{{Object: b, Fields: []string{"/1", "/2", "/3", "/4", "/5", "/6"}}},
+	g.Expect(rewritten(apply.Results{
+		{Object: a, Outcome: apply.Created}, {Object: b, Outcome: apply.Failed, Reason: "it is not recreated"},
+	})).To(BeEmpty())
+	g.Expect(rewritten(apply.Results{
+		{Object: a, Outcome: apply.Replaced, Reason: "x: no"}, {Object: b, Outcome: apply.Replaced, Reason: "y: no"},
+		{Object: b, Outcome: apply.Updated, Removed: []string{"/1", "/2", "/3", "/4", "/5", "/6"}},
 	})).To(ConsistOf(
 		And(HaveField("Reason", v1alpha2.RecreatedReason), HaveField("Related", a),
 			HaveField("Note", "Deleted and recreated Role a to change an immutable field: x: no")),

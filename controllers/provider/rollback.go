@@ -9,6 +9,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/metrics"
@@ -16,7 +17,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -191,12 +191,12 @@ func (r *run) rollBack(ctx context.Context, target state.Revision, planned *crds
 
 	result, err := r.returnTo(ctx, options, observed)
 	r.noteResult(result)
-	r.target.Health.MarkVerified(result.Applied)
-	r.emit(r.provider, rewritten(result.Changes))
+	r.target.Health.MarkVerified(result.Applied())
+	r.emit(r.provider, rewritten(result.Results))
 
 	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
 
-	if errors.As(err, new(*cluster.DryRunError)) {
+	if errors.As(err, new(*apply.DryRunError)) {
 		r.refuse(target, err)
 		return nil
 	}
@@ -260,7 +260,6 @@ func (r *run) rollbackOptions(target state.Revision, reason string) release.Roll
 	return release.RollbackOptions{
 		Target:       target,
 		Reason:       reason,
-		Owner:        r.self,
 		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),
 		Paused:       r.provider.GetSpec().Paused,
 	}
@@ -269,18 +268,15 @@ func (r *run) rollbackOptions(target state.Revision, reason string) release.Roll
 // returnTo rolls the release back.
 func (r *run) returnTo(
 	ctx context.Context, options release.RollbackOptions, observed state.Observed,
-) (result release.Result, err error) {
-	if options.Own, err = r.ownKinds(ctx); err != nil {
-		return release.Result{}, err
-	}
-
+) (release.Result, error) {
 	if err := r.findMade(ctx); err != nil {
 		return release.Result{}, err
 	}
 
-	options.Announce = r.announce(ctx)
-	options.Known, options.Last = r.installed.History.Revisions, state.Last(r.provider.GetStatus())
-	options.Inventory = r.inventory()
+	memory, err := r.known(ctx)
+	if err != nil {
+		return release.Result{}, err
+	}
 
-	return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), options, observed)
+	return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), memory, options, observed)
 }

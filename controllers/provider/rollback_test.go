@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -53,12 +54,17 @@ func TestUncheckedTarget(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
-	engine, err := release.NewEngine(&rest.Config{Host: server.URL}, release.Options{})
+	config := &rest.Config{Host: server.URL}
+
+	kinds, err := apply.NewKinds(config, http.DefaultClient)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	connection, err := apply.Connect(config, http.DefaultClient, kinds)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	target := revision(1, v1alpha2.RevisionSuperseded, former)
 	r := newTestRun(revision(2, v1alpha2.RevisionFailed, wanted), target)
-	r.target = &clusters.Target{Releases: engine}
+	r.target = &clusters.Target{Releases: release.NewEngine(connection, release.Options{})}
 
 	_, err = r.checkReturn(t.Context(), target)
 	result := resultOf(err)

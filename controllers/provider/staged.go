@@ -8,11 +8,10 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
+	"github.com/capstan-project/capstan/controllers/apply"
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // Bounds of the time between two attempts to advance. What makes the next one succeed, such as a webhook
@@ -49,17 +48,15 @@ func (i *installed) needsPausedManager() bool {
 // possible yet, because a webhook does not answer or a finalizer is left, is tried again: it is no failure of the
 // revision before its deadline.
 func (r *run) advance(ctx context.Context) error {
-	own, err := r.ownKinds(ctx)
+	memory, err := r.known(ctx)
 	if err != nil {
 		return err
 	}
 
-	history, revision := r.installed.History, r.installed.Newest
+	revision := r.installed.Newest
 
-	result, err := r.target.Releases.Advance(ctx, history.Release, revision, release.AdvanceOptions{
-		Own: own, Known: history.Revisions, Inventory: r.inventory(), Announce: r.announce(ctx),
-	})
-	r.target.Health.MarkVerified(result.Applied)
+	result, err := r.target.Releases.Advance(ctx, r.installed.History.Release, memory, revision)
+	r.target.Health.MarkVerified(result.Applied())
 
 	if result.Inventory != nil {
 		r.provider.GetStatus().Inventory = object.Inventory(result.Inventory)
@@ -67,24 +64,24 @@ func (r *run) advance(ctx context.Context) error {
 
 	if problems := advanceProblems(err); len(problems) > 0 {
 		r.installed.health.Objects = withHealth(r.installed.health.Objects, problems)
-		r.installed.removing = errors.As(err, new(*cluster.RemainingError))
+		r.installed.removing = errors.As(err, new(*apply.RemainingError))
 		r.wakeAfter(advanceAfter(time.Since(revision.Time.Time)))
 
 		return nil
 	}
 
-	if err != nil && !leavesRevision(result, err) && !errors.As(err, new(*cluster.ConflictError)) {
+	if err != nil && !leavesRevision(result, err) && !errors.As(err, new(*apply.ConflictError)) {
 		return err
 	}
 
 	r.done.failure = err
-	r.emit(r.provider, adopted(result.Adopted))
-	r.emit(r.provider, rewritten(result.Changes))
+	r.emit(r.provider, adopted(result.Adopted()))
+	r.emit(r.provider, rewritten(result.Results))
 
 	if err == nil {
 		newest := &r.installed.Newest
 		newest.Wave = result.Wave
-		newest.Adopted += len(result.Adopted)
+		newest.Adopted += len(result.Adopted())
 		newest.LastTransitionTime.Time = r.policy.Now
 
 		r.noteMarks()
@@ -107,13 +104,13 @@ func (r *run) requeueStaged() {
 func advanceAfter(age time.Duration) time.Duration { return min(max(age/4, minAdvance), maxAdvance) }
 
 // waits reports whether an object is one of those that wait.
-func waits(waiting []waves.Held, o object.Key) bool {
-	return slices.ContainsFunc(waiting, func(h waves.Held) bool { return h.Object == o })
+func waits(waiting []asks.Held, o object.Key) bool {
+	return slices.ContainsFunc(waiting, func(h asks.Held) bool { return h.Object == o })
 }
 
 // withWaiting returns the health of objects in which those that wait for others are not healthy, whether they
 // exist or not: they are not yet what the revision says.
-func withWaiting(all []health.ObjectHealth, waiting []waves.Held) []health.ObjectHealth {
+func withWaiting(all []health.ObjectHealth, waiting []asks.Held) []health.ObjectHealth {
 	held := make([]health.ObjectHealth, 0, len(waiting))
 	for _, o := range waiting {
 		held = append(held, health.ObjectHealth{Object: o.Object, Result: health.Result{
@@ -137,9 +134,9 @@ func withHealth(all, replaced []health.ObjectHealth) []health.ObjectHealth {
 // another one.
 func advanceProblems(err error) []health.ObjectHealth {
 	var (
-		unavailable *cluster.UnavailableError
-		remove      *cluster.RemoveError
-		remaining   *cluster.RemainingError
+		unavailable *apply.UnavailableError
+		remove      *apply.RemoveError
+		remaining   *apply.RemainingError
 	)
 
 	switch {
@@ -154,7 +151,7 @@ func advanceProblems(err error) []health.ObjectHealth {
 	}
 }
 
-func inProgress(prefix string, failed []*cluster.ObjectError) []health.ObjectHealth {
+func inProgress(prefix string, failed []*apply.ObjectError) []health.ObjectHealth {
 	problems := make([]health.ObjectHealth, 0, len(failed))
 	for _, e := range failed {
 		problems = append(problems, health.ObjectHealth{Object: e.Object, Result: health.Result{
@@ -165,7 +162,7 @@ func inProgress(prefix string, failed []*cluster.ObjectError) []health.ObjectHea
 	return problems
 }
 
-func terminating(remaining []cluster.Remaining) []health.ObjectHealth {
+func terminating(remaining []apply.Remaining) []health.ObjectHealth {
 	problems := make([]health.ObjectHealth, 0, len(remaining))
 	for _, o := range remaining {
 		problems = append(problems, health.ObjectHealth{Object: o.Object, Result: health.Result{

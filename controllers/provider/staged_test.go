@@ -10,10 +10,10 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 var manager, own = object.Key{Name: "manager"}, object.Key{Name: "own"}
@@ -32,8 +32,8 @@ func TestWaitingObjectsAreNotHealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 
-			held := waves.Held{Object: own, Place: waves.Order{}.Applied(true), Own: true}
-			report := health.Report{Objects: withWaiting(all, []waves.Held{held})}
+			held := asks.Held{Object: own, Place: asks.Order{}.Applied(true), Own: true}
+			report := health.Report{Objects: withWaiting(all, []asks.Held{held})}
 			g.Expect(report.Objects).To(HaveLen(2))
 			g.Expect(report.Missing()).To(BeEmpty(), "drift must not create it")
 			g.Expect(report.Unhealthy()).To(HaveExactElements(HaveField("Object", own)))
@@ -45,23 +45,23 @@ func TestWaitingObjectsAreNotHealthy(t *testing.T) {
 }
 
 func TestAdvanceProblems(t *testing.T) {
-	failed := []*cluster.ObjectError{{Object: own, Reason: "failed calling webhook"}}
-	remaining := []cluster.Remaining{{Object: own, Finalizers: []string{"a/b", "c"}}}
+	failed := []*apply.ObjectError{{Object: own, Reason: "failed calling webhook"}}
+	remaining := []apply.Remaining{{Object: own, Finalizers: []string{"a/b", "c"}}}
 
 	for name, c := range map[string]struct {
 		err  error
 		want string
 	}{
 		"none":                   {},
-		"a webhook that is away": {&cluster.UnavailableError{Objects: failed}, "yet: failed calling webhook"},
+		"a webhook that is away": {&apply.UnavailableError{Objects: failed}, "yet: failed calling webhook"},
 		"a deletion that is refused": {
-			&cluster.RemoveError{Objects: failed}, "removed from the release yet: failed calling webhook",
+			&apply.RemoveError{Objects: failed}, "removed from the release yet: failed calling webhook",
 		},
-		"finalizers": {&cluster.RemainingError{Objects: remaining}, "its finalizers hold it: a/b, c"},
-		"a Pod that stops": {&cluster.RemainingError{Objects: []cluster.Remaining{{Object: own}}},
+		"finalizers": {&apply.RemainingError{Objects: remaining}, "its finalizers hold it: a/b, c"},
+		"a Pod that stops": {&apply.RemainingError{Objects: []apply.Remaining{{Object: own}}},
 			"no longer part of the release and is being deleted; other objects"},
-		"an object that is refused":   {&cluster.RejectedError{Objects: failed}, ""},
-		"an object of others":         {&cluster.ConflictError{}, ""},
+		"an object that is refused":   {&apply.RejectedError{Objects: failed}, ""},
+		"an object of others":         {&apply.ConflictError{}, ""},
 		"an error of another request": {errors.New("no connection"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

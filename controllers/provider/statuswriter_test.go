@@ -198,14 +198,12 @@ func TestOutcomeIsWritten(t *testing.T) {
 
 			r := newRun(&Reconciler{Dependencies: &Dependencies{}}, p)
 			r.status = newStatusWriter(s, s, p)
-			announce := r.announce(c.ctx)
-
 			begun := revision(1, v1alpha2.RevisionPendingInstall, wanted)
-			g.Expect(announce(begun, nil) == nil).To(Equal(c.begins))
+			g.Expect(r.announce(c.ctx, begun, nil) == nil).To(Equal(c.begins))
 			g.Expect(s.read(t).GetStatus().History).To(HaveLen(map[bool]int{true: 1}[c.begins]))
 
 			failed := revision(1, v1alpha2.RevisionFailed, wanted)
-			g.Expect(announce(failed, nil)).To(Succeed())
+			g.Expect(r.announce(c.ctx, failed, nil)).To(Succeed())
 			g.Expect(s.read(t).GetStatus().History).To(ContainElement(HaveField("Status", v1alpha2.RevisionFailed)))
 
 			p.GetStatus().ObservedGeneration = p.GetGeneration()

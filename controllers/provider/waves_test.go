@@ -8,18 +8,18 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/asks"
 	"github.com/capstan-project/capstan/controllers/health"
-	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // TestLacksManager checks which steps of a staged revision a paused provider takes.
 func TestLacksManager(t *testing.T) {
 	for name, test := range map[string]struct {
-		waiting  []waves.Held
+		waiting  []asks.Held
 		expected bool
 	}{
-		"a wave of other kinds, before one of own kinds": {[]waves.Held{{Place: 1}, {Place: 2, Own: true}}, false},
-		"a wave of own kinds":                            {[]waves.Held{{Place: 2, Own: true}, {Place: 3}}, true},
+		"a wave of other kinds, before one of own kinds": {[]asks.Held{{Place: 1}, {Place: 2, Own: true}}, false},
+		"a wave of own kinds":                            {[]asks.Held{{Place: 2, Own: true}, {Place: 3}}, true},
 		"deletions, of which some may have finalizers":   {nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestProblemNamesCauses(t *testing.T) {
 	gate := health.ObjectHealth{Object: manager, Result: health.Result{
 		Status: status.InProgressStatus, Message: "Replicas: 0/1",
 	}}
-	waiting := []waves.Held{{Object: own, Place: waves.Order{}.Applied(true), Own: true}}
+	waiting := []asks.Held{{Object: own, Place: asks.Order{}.Applied(true), Own: true}}
 	run := newTestRun(revision(1, v1alpha2.RevisionDeployed, former))
 	run.installed.waiting = waiting
 

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 var _ = Describe("An upgrade or rollback", func() {
@@ -93,8 +93,8 @@ spec:
 
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", claim("ReadWriteOnce", "")))
 
-		_, err := apply(ctx, engine, specOf(namespace, "1.1.0", claim("ReadWriteMany", "")))
-		expectError[*cluster.DryRunError](err)
+		_, err := applySpec(ctx, engine, specOf(namespace, "1.1.0", claim("ReadWriteMany", "")))
+		expectError[*apply.DryRunError](err)
 		Expect(err).To(MatchError(And(
 			ContainSubstring("images, so nothing was changed: spec: Forbidden: spec is immutable after creation except "),
 			ContainSubstring("for bound claims; this change requires that the object is recreated, "+
@@ -115,8 +115,8 @@ spec:
 		before, err := client.CoreV1().Services(namespace).Get(ctx, "balanced", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 
-		_, err = apply(ctx, engine, specOf(namespace, "1.1.0", balanced("two")))
-		expectError[*cluster.DryRunError](err)
+		_, err = applySpec(ctx, engine, specOf(namespace, "1.1.0", balanced("two")))
+		expectError[*apply.DryRunError](err)
 		Expect(err).To(MatchError("the API server would refuse Service " + namespace +
 			"/balanced, so nothing was changed: spec.loadBalancerClass: " +
 			"may not change once set; this change requires that the object is recreated, but it is not deleted because " +

@@ -13,7 +13,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -80,14 +79,16 @@ var _ = Describe("A process that is killed", func() {
 
 	// Steps of a process that may be killed ignore errors.
 	nothing := func(SpecContext, *release.Engine, string) {}
-	installFirst := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = apply(ctx, e, first(namespace)) }
-	applySecond := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = apply(ctx, e, second(namespace)) }
+	installFirst := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = applySpec(ctx, e, first(namespace)) }
+	applySecond := func(ctx SpecContext, e *release.Engine, namespace string) {
+		_, _ = applySpec(ctx, e, second(namespace))
+	}
 	installBoth := func(ctx SpecContext, e *release.Engine, namespace string) {
 		mustApply(ctx, e, first(namespace))
 		mustApply(ctx, e, second(namespace))
 	}
 	uninstall := func(ctx SpecContext, e *release.Engine, namespace string) {
-		_, _ = uninstall(ctx, e, releaseIn(namespace), 1, cluster.RemoveOptions{})
+		_, _ = uninstall(ctx, e, releaseIn(namespace), 1, false)
 	}
 
 	recoverFirst := func(ctx SpecContext, e *release.Engine, namespace string) {
@@ -161,7 +162,7 @@ var _ = Describe("A process that is killed", func() {
 		reinstall := func(ctx SpecContext, _ *release.Engine, namespace string) {
 			e := newImpatientEngine()
 
-			Eventually(func() error { _, err := apply(ctx, e, second(namespace)); return err }).Should(Succeed())
+			Eventually(func() error { _, err := applySpec(ctx, e, second(namespace)); return err }).Should(Succeed())
 			Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "added"))
 		}
 
@@ -172,7 +173,7 @@ var _ = Describe("A process that is killed", func() {
 	It("during a recovery leaves a release that can be repaired", func(ctx SpecContext) {
 		interruptInstall := func(ctx SpecContext, _ *release.Engine, namespace string) {
 			victim, _ := killedAfter(3)
-			_, err := apply(ctx, victim, first(namespace))
+			_, err := applySpec(ctx, victim, first(namespace))
 			Expect(err).To(HaveOccurred())
 		}
 
@@ -225,7 +226,7 @@ func expectRecovery(ctx SpecContext, e *release.Engine, spec release.Spec) {
 func expectUninstall(ctx SpecContext, e *release.Engine, namespace string) {
 	GinkgoHelper()
 
-	_, err := uninstall(ctx, e, releaseIn(namespace), 1, cluster.RemoveOptions{})
+	_, err := uninstall(ctx, e, releaseIn(namespace), 1, false)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(history(ctx, namespace)).To(BeEmpty())
 	Expect(configMaps(ctx, namespace)).To(BeEmpty())

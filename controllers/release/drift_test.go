@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -72,7 +72,7 @@ var _ = Describe("Drift", func() {
 			}
 
 			Expect(found(ctx)).To(ConsistOf(expected))
-			Expect(correct(ctx).Applied).To(HaveLen(1))
+			Expect(correct(ctx).Applied()).To(HaveLen(1))
 			Expect(found(ctx)).To(BeEmpty())
 			Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed"}))
 		},
@@ -153,7 +153,7 @@ var _ = Describe("Drift", func() {
 		run(ctx, "kubectl", "delete", "deployment", "manager", "-n", namespace)
 		kubectlApply(ctx, namespace, deployment("other", "2"))
 		Expect(found(ctx)).To(ConsistOf(ContainSubstring("Deployment NS/manager: ")))
-		Expect(correct(ctx).Replaced).To(HaveLen(1))
+		Expect(correct(ctx).With(apply.Replaced)).To(HaveLen(1))
 		d := getDeployment(ctx, namespace, "manager")
 		Expect(d.Spec.Selector.MatchLabels).To(Equal(map[string]string{"app": "manager"}))
 		Expect(found(ctx)).To(BeEmpty())
@@ -168,7 +168,7 @@ var _ = Describe("Drift", func() {
 		Expect(found(ctx)).To(ConsistOf(
 			"ConfigMap NS/config: it belongs to release NS/other",
 			"Service NS/webhook: it is being deleted, but its finalizers hold it: release.test/hold"))
-		Expect(correct(ctx).Applied).To(BeEmpty())
+		Expect(correct(ctx).Applied()).To(BeEmpty())
 		cm := getConfigMap(ctx, namespace, "config")
 		Expect(cm.Data).To(HaveKeyWithValue("key", "theirs"))
 	})
@@ -219,7 +219,7 @@ spec: {policyName: `+policy+`}
 		Expect(err).NotTo(HaveOccurred())
 
 		comparison, err := engine.Compare(ctx, releaseIn(namespace), record.Objects)
-		expectError[*cluster.UnknownKindError](err)
+		expectError[*apply.UnknownKindError](err)
 		Expect(comparison.Differences).To(ConsistOf(HaveField("Object.Name", "config")))
 	})
 
@@ -230,9 +230,9 @@ spec: {policyName: `+policy+`}
 		engine = newRefusedEngine("configmaps", http.MethodPatch)
 		result, err := engine.Correct(ctx, releaseIn(namespace), confirmed(namespace, 1), differences[:1])
 		Expect(differences).To(HaveLen(2))
-		expectError[*cluster.RejectedError](err)
+		expectError[*apply.RejectedError](err)
 		Expect(err).To(MatchError(ContainSubstring("ConfigMap " + namespace + "/config")))
-		Expect(result.Applied).To(BeEmpty())
+		Expect(result.Applied()).To(BeEmpty())
 	})
 
 	It("is not corrected while the release is locked, or for an old revision", func(ctx SpecContext) {
@@ -255,7 +255,7 @@ spec: {policyName: `+policy+`}
 		locked := expectError[*problem.Error](err)
 		Expect(locked.Until).To(BeTemporally(">", time.Now()))
 		label("deployed")
-		Expect(correct(ctx).Applied).To(HaveLen(1))
+		Expect(correct(ctx).Applied()).To(HaveLen(1))
 	})
 
 	It("is found with one request for each object, and without a write", func(ctx SpecContext) {
@@ -290,7 +290,7 @@ spec: {policyName: `+policy+`}
 })
 
 // compare compares the newest revision with the cluster.
-func compare(ctx context.Context, e *release.Engine, namespace string) cluster.Comparison {
+func compare(ctx context.Context, e *release.Engine, namespace string) apply.Comparison {
 	GinkgoHelper()
 
 	history, err := e.Observe(ctx, releaseIn(namespace))

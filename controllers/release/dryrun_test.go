@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // deny makes the API server refuse an operation on a resource in a namespace with a message, unless a CEL expression is
@@ -105,7 +105,7 @@ var _ = Describe("Nothing is changed if the API server would refuse an object", 
 
 		before, revisions := objects(ctx, namespace), history(ctx, namespace)
 		result, err := action()
-		expectError[*cluster.DryRunError](err)
+		expectError[*apply.DryRunError](err)
 		Expect(err).To(MatchError(HavePrefix(message)))
 		Expect(result.Revision).To(BeZero())
 		Expect(objects(ctx, namespace)).To(Equal(before))
@@ -118,7 +118,7 @@ var _ = Describe("Nothing is changed if the API server would refuse an object", 
 
 		second := specOf(namespace, "2.0.0", configMap("config", "second"), serviceAccount("second"), rejected)
 		expectNothing(ctx, "the API server would refuse Ingress "+namespace+"/refused, so nothing was changed: ",
-			func() (release.Result, error) { return apply(ctx, engine, second) })
+			func() (release.Result, error) { return applySpec(ctx, engine, second) })
 	})
 
 	It("of a rollback", func(ctx SpecContext) {
@@ -144,7 +144,7 @@ var _ = Describe("Nothing is changed if the API server would refuse an object", 
 		message := "the API server would refuse ConfigMap " + namespace + "/config, so nothing was changed: "
 
 		expectNothing(ctx, message, func() (release.Result, error) {
-			return apply(ctx, limited, specOf(namespace, "3.0.0", configMap("config", "third"), serviceAccount("third")))
+			return applySpec(ctx, limited, specOf(namespace, "3.0.0", configMap("config", "third"), serviceAccount("third")))
 		})
 		expectNothing(ctx, message, func() (release.Result, error) {
 			options := release.RollbackOptions{Target: confirmed(namespace, 1)}
@@ -158,7 +158,7 @@ var _ = Describe("Nothing is changed if the API server would refuse an object", 
 			map[string]any{"variables": map[string]any{"PIN": "8443"}})
 
 		expectNothing(ctx, "the API server would refuse Secret "+namespace+"/s, so nothing was changed: "+
-			".stringData.pin: expected string", func() (release.Result, error) { return apply(ctx, engine, spec) })
+			".stringData.pin: expected string", func() (release.Result, error) { return applySpec(ctx, engine, spec) })
 
 		spec.PostRenderer = replacer{"8443", `"8443"`}
 		mustApply(ctx, engine, spec)
@@ -169,7 +169,7 @@ var _ = Describe("Nothing is changed if the API server would refuse an object", 
 
 		expectNothing(ctx, "the API server would refuse Deployment "+namespace+"/manager, so nothing was changed: ",
 			func() (release.Result, error) {
-				return apply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first"), deployment("manager", "-1")))
+				return applySpec(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first"), deployment("manager", "-1")))
 			})
 	})
 
@@ -192,8 +192,8 @@ webhooks:
 		Eventually(func() error { return command(ctx, "kubectl", annotate...).Run() }).ShouldNot(
 			Succeed(), "the API server calls the webhook")
 
-		result, err := apply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", "second")))
-		expectError[*cluster.UnavailableError](err)
+		result, err := applySpec(ctx, engine, specOf(namespace, "1.1.0", configMap("config", "second")))
+		expectError[*apply.UnavailableError](err)
 		Expect(result.Revision).To(Equal(2), "the upgrade was tried, and is retried")
 	})
 
@@ -202,7 +202,7 @@ webhooks:
 
 		first := specOf(namespace, "1.0.0", configMap("config", "first"), rejected)
 		expectNothing(ctx, "the API server would refuse Ingress "+namespace+"/refused, so nothing was changed: ",
-			func() (release.Result, error) { return apply(ctx, engine, first) })
+			func() (release.Result, error) { return applySpec(ctx, engine, first) })
 	})
 
 	It("that an account may not patch", func(ctx SpecContext) {
@@ -212,7 +212,7 @@ webhooks:
 
 		expectNothing(ctx, "the API server would refuse ConfigMap "+namespace+"/config, so nothing was changed: ",
 			func() (release.Result, error) {
-				result, err := apply(ctx, limited, specOf(namespace, "1.0.0", configMap("config", "")))
+				result, err := applySpec(ctx, limited, specOf(namespace, "1.0.0", configMap("config", "")))
 				Expect(err).To(MatchError(And(
 					ContainSubstring(`cannot patch resource "configmaps"`),
 					HaveSuffix("; grant that permission, for example with the roles that `capstan permissions` prints"))))
@@ -232,7 +232,7 @@ webhooks:
 		expectNothing(ctx, "the API server would refuse Deployment "+namespace+"/manager-00, so nothing was changed: "+
 			"spec.replicas: must be greater than or equal to 0; Deployment "+namespace+"/manager-01: spec.replicas: ",
 			func() (release.Result, error) {
-				result, err := apply(ctx, engine, specOf(namespace, "1.0.0", templates...))
+				result, err := applySpec(ctx, engine, specOf(namespace, "1.0.0", templates...))
 				Expect(err).To(MatchError(And(ContainSubstring("/manager-09: "), Not(ContainSubstring("/manager-10: ")),
 					ContainSubstring(" (and 2 more); correct the variables"))))
 
@@ -246,6 +246,6 @@ webhooks:
 
 		expectNothing(ctx, "the API server would refuse Deployment "+namespace+"/manager, so nothing was changed: "+
 			`.spec.template.spec.containers[name="manager"].env: duplicate entries for key [name="A"]; correct the variables`,
-			func() (release.Result, error) { return apply(ctx, engine, specOf(namespace, "1.0.0", twice)) })
+			func() (release.Result, error) { return applySpec(ctx, engine, specOf(namespace, "1.0.0", twice)) })
 	})
 })

@@ -72,7 +72,7 @@ var _ = Describe("The engine", func() {
 
 		_, err := applyObserved(cancelled, engine, spec, seen)
 		Expect(err).To(MatchError(context.Canceled))
-		_, err = engine.Uninstall(cancelled, releaseIn(namespace), release.UninstallOptions{Newest: state.Revision{
+		_, err = engine.Uninstall(cancelled, releaseIn(namespace), state.Memory{}, release.UninstallOptions{Newest: state.Revision{
 			ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1},
 		}})
 		Expect(err).To(MatchError(context.Canceled))
@@ -111,7 +111,7 @@ var _ = Describe("The engine", func() {
 		c.Files = append(c.Files, chart.File{Name: "cluster-template.yaml", Data: noise})
 		mustApply(ctx, newEngine("one"), newSpec(namespace, c, nil))
 
-		_, err := apply(ctx, newEngine("one"), newSpec(namespace, chartOf("1.1.0"), map[string]any{"noise": string(noise)}))
+		_, err := applySpec(ctx, newEngine("one"), newSpec(namespace, chartOf("1.1.0"), map[string]any{"noise": string(noise)}))
 		expectError[*storage.Error](err)
 		Expect(err).To(MatchError(ContainSubstring(namespace + "/" + secretOf(2))))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
@@ -120,7 +120,7 @@ var _ = Describe("The engine", func() {
 		// One that takes 93 % of a Secret is refused before CRDs are applied, too.
 		engine := newEngine("one")
 		spec := newSpec(namespace, chartOf("1.1.0"), map[string]any{"noise": string(noise[:1240000])})
-		_, err = engine.Prepare(ctx, spec, observe(ctx, engine, spec), release.PrepareOptions{})
+		_, err = engine.Prepare(ctx, spec, state.Memory{}, observe(ctx, engine, spec), false)
 		expectError[*storage.Error](err)
 		Expect(err).To(MatchError(ContainSubstring(
 			"KiB, and may take 921 KiB, 90 % of a Secret; reduce the chart, its values")))
@@ -129,7 +129,7 @@ var _ = Describe("The engine", func() {
 	})
 
 	It("names the Secret that it could not write", func(ctx SpecContext) {
-		_, err := apply(ctx, newEngine("one"), specOf("absent-"+namespace, "1.0.0"))
+		_, err := applySpec(ctx, newEngine("one"), specOf("absent-"+namespace, "1.0.0"))
 		expectError[*storage.Error](err)
 		Expect(err).To(MatchError(And(ContainSubstring(secretOf(1)),
 			ContainSubstring(`namespaces "absent-`+namespace+`" not found`))))

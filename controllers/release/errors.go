@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/problem"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -62,7 +62,7 @@ func Unconfirmed(release types.NamespacedName, revision, newest int) error {
 // failureOf returns the kind of failure of an action that ended with an error.
 func failureOf(err error) v1alpha2.RevisionFailure {
 	switch {
-	case errors.As(err, new(*cluster.UnavailableError)):
+	case errors.As(err, new(*apply.UnavailableError)):
 		return v1alpha2.FailureUnavailable
 	case errors.As(err, new(*storage.Error)):
 		return v1alpha2.FailureInterrupted

@@ -10,8 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 var _ = Describe("A first revision of a release", func() {
@@ -20,7 +21,7 @@ var _ = Describe("A first revision of a release", func() {
 	BeforeEach(func() { engine = newEngine("one") })
 
 	prepare := func(ctx context.Context, spec release.Spec) (*release.Prepared, error) {
-		return engine.Prepare(ctx, spec, observe(ctx, engine, spec), release.PrepareOptions{})
+		return engine.Prepare(ctx, spec, state.Memory{}, observe(ctx, engine, spec), false)
 	}
 
 	// foreign creates a ConfigMap of another release.
@@ -41,7 +42,7 @@ var _ = Describe("A first revision of a release", func() {
 		foreign(ctx, namespace, "b")
 
 		_, err := prepare(ctx, specOf(namespace, "1.0.0", configMap("a", ""), configMap("b", "")))
-		Expect(expectError[*cluster.ConflictError](err)).To(MatchError(ContainSubstring("belongs to release")))
+		Expect(expectError[*apply.ConflictError](err)).To(MatchError(ContainSubstring("belongs to release")))
 		Expect(history(ctx, namespace)).To(BeEmpty())
 
 		Expect(client.CoreV1().ConfigMaps(namespace).Delete(ctx, "b", metav1.DeleteOptions{})).To(Succeed())
@@ -58,8 +59,8 @@ var _ = Describe("A first revision of a release", func() {
 
 		foreign(ctx, namespace, "b")
 
-		_, err = prepared.Apply(nil)
-		Expect(expectError[*cluster.ConflictError](err)).To(MatchError(ContainSubstring("belongs to release")))
+		_, err = prepared.Apply(ctx, "")
+		Expect(expectError[*apply.ConflictError](err)).To(MatchError(ContainSubstring("belongs to release")))
 
 		left, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "b", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
@@ -90,9 +91,9 @@ var _ = Describe("A first revision of a release", func() {
 
 			create()
 
-			result, err := prepared.Apply(nil)
+			result, err := prepared.Apply(ctx, "")
 			Expect(err).NotTo(HaveOccurred())
-			Expect(result.Adopted).To(HaveLen(1))
+			Expect(result.Adopted()).To(HaveLen(1))
 		}
 	})
 })

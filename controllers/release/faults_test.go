@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -96,7 +96,7 @@ var _ = Describe("During an outage of the API server", func() {
 
 		revision := observe(ctx, engine, second()).Revision
 		err := prune(ctx, engine, namespace, revision)
-		Expect(expectError[*cluster.RemoveError](err).Passing).To(BeTrue())
+		Expect(expectError[*apply.RemoveError](err).Passing).To(BeTrue())
 		Expect(err).To(MatchError(ContainSubstring("ConfigMap " + namespace + "/dropped could not be deleted")))
 
 		o.over()
@@ -111,8 +111,8 @@ var _ = Describe("During an outage of the API server", func() {
 
 		o := &outage{method: http.MethodPatch, path: "/configmaps/kept", dryRun: true}
 		engine := during(o, lasting)
-		result, err := apply(ctx, engine, second())
-		expectError[*cluster.UnavailableError](err)
+		result, err := applySpec(ctx, engine, second())
+		expectError[*apply.UnavailableError](err)
 		Expect(result.Revision).To(BeZero())
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed"}))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "dropped"))
@@ -162,8 +162,8 @@ var _ = Describe("During an outage of the API server", func() {
 		before := types.UID("")
 
 		for range 3 {
-			_, err := apply(ctx, engine, second())
-			expectError[*cluster.UnavailableError](err)
+			_, err := applySpec(ctx, engine, second())
+			expectError[*apply.UnavailableError](err)
 			Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed", "2 failed"}))
 
 			revision := observe(ctx, engine, second()).Revision
@@ -181,13 +181,13 @@ var _ = Describe("During an outage of the API server", func() {
 
 	It("the first install is resumed", func(ctx SpecContext) {
 		mustApply(ctx, newEngine("one"), specOf(namespace, "0.9.0", configMap("other", "")))
-		_, err := uninstall(ctx, newEngine("one"), releaseIn(namespace), 1, cluster.RemoveOptions{})
+		_, err := uninstall(ctx, newEngine("one"), releaseIn(namespace), 1, false)
 		Expect(err).NotTo(HaveOccurred())
 
 		o := &outage{method: http.MethodPatch, path: "/configmaps"}
 		engine := during(o, lasting)
-		_, err = apply(ctx, engine, first())
-		expectError[*cluster.UnavailableError](err)
+		_, err = applySpec(ctx, engine, first())
+		expectError[*apply.UnavailableError](err)
 
 		o.over()
 		mustApply(ctx, engine, first())
@@ -200,8 +200,8 @@ var _ = Describe("During an outage of the API server", func() {
 
 		o := &outage{method: http.MethodPatch, path: "/configmaps/kept"}
 		engine := during(o, lasting)
-		_, err := apply(ctx, engine, second())
-		expectError[*cluster.UnavailableError](err)
+		_, err := applySpec(ctx, engine, second())
+		expectError[*apply.UnavailableError](err)
 
 		o.over()
 
@@ -216,8 +216,8 @@ var _ = Describe("During an outage of the API server", func() {
 		mustApply(ctx, newEngine("one"), first())
 
 		broken := specOf(namespace, "1.1.0", configMap("kept", "2"), rejected)
-		_, err := apply(ctx, newEngine("one"), broken)
-		expectError[*cluster.RejectedError](err)
+		_, err := applySpec(ctx, newEngine("one"), broken)
+		expectError[*apply.RejectedError](err)
 
 		o := &outage{method: http.MethodPatch, path: "/configmaps/kept"}
 		engine := during(o, lasting)
@@ -228,7 +228,7 @@ var _ = Describe("During an outage of the API server", func() {
 			return err
 		}
 
-		expectError[*cluster.UnavailableError](rollBack())
+		expectError[*apply.UnavailableError](rollBack())
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed", "2 failed", "3 failed"}))
 
 		record, err := engine.Read(ctx, releaseIn(namespace), observe(ctx, engine, broken).Revision)
@@ -259,8 +259,8 @@ var _ = Describe("During an outage of the API server", func() {
 
 	It("an object whose creation took effect without an answer is the release's own", func(ctx SpecContext) {
 		engine := during(&outage{method: http.MethodPatch, path: "/configmaps", after: true}, 1)
-		_, err := apply(ctx, engine, first())
-		expectError[*cluster.UnavailableError](err)
+		_, err := applySpec(ctx, engine, first())
+		expectError[*apply.UnavailableError](err)
 
 		mustApply(ctx, engine, first())
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed"}))
@@ -294,7 +294,7 @@ var _ = Describe("A record that another process has written", func() {
 		})
 
 		spec := specOf(namespace, "1.1.0", configMap("config", "2"))
-		_, err := apply(ctx, engine, spec)
+		_, err := applySpec(ctx, engine, spec)
 		Expect(err).To(MatchError(storage.ErrChanged))
 
 		record, err := client.CoreV1().Secrets(namespace).Get(ctx, secretOf(2), metav1.GetOptions{})

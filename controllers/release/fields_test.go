@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
@@ -104,7 +105,7 @@ var _ = Describe("A field that a revision drops", func() {
 		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", objects("")...))
 
 		Expect(accounts()).To(And(HaveKeyWithValue("Pod", "default default"), HaveEach(BeElementOf(none, "default default"))))
-		Expect(result.Replaced).To(
+		Expect(result.With(apply.Replaced)).To(
 			ConsistOf(HaveField("Object.Kind", "Job"), HaveField("Object.Kind", "Pod")), "theirs is immutable")
 		Expect(get(ctx, "deployment", "{.metadata.uid} {.metadata.generation}")).To(Equal(before + " 2"))
 		Expect(compare(ctx, engine, namespace).Differences).To(BeEmpty())

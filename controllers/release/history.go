@@ -19,19 +19,22 @@ func (e *Engine) MarkFailed(
 	failure v1alpha2.RevisionFailure,
 	reason string,
 ) error {
-	_, err := e.amend(ctx, release, revision, []state.Revision{revision}, func(s *session) error {
-		return s.store.FailNewest(failure, reason)
-	})
-
-	return err
+	return e.amendAlone(ctx, release, revision, func(s *session) error { return s.store.FailNewest(ctx, failure, reason) })
 }
 
 // Settle makes the record of an observed revision say how it has ended, which the status knows and storage does not,
 // because that write was lost. It applies nothing.
 func (e *Engine) Settle(ctx context.Context, release types.NamespacedName, revision state.Revision) error {
-	_, err := e.amend(ctx, release, revision, []state.Revision{revision}, func(s *session) error {
-		return s.store.Settle("")
-	})
+	return e.amendAlone(ctx, release, revision, func(s *session) error { return s.store.Settle("") })
+}
+
+// amendAlone runs an action that only writes the record of an observed revision, which must still be the newest one.
+func (e *Engine) amendAlone(
+	ctx context.Context, release types.NamespacedName, revision state.Revision, action func(*session) error,
+) error {
+	memory := state.Memory{Revisions: []state.Revision{revision}}
+
+	_, err := e.amend(ctx, release, memory, revision, func(s *session) (Result, error) { return Result{}, action(s) })
 
 	return err
 }
@@ -40,18 +43,16 @@ func (e *Engine) Settle(ctx context.Context, release types.NamespacedName, revis
 func (e *Engine) amend(
 	ctx context.Context,
 	release types.NamespacedName,
+	memory state.Memory,
 	revision state.Revision,
-	known []state.Revision,
-	action func(*session) error,
+	action func(*session) (Result, error),
 ) (Result, error) {
-	return e.run(ctx, release, state.Observed{}, func(s *session) error {
-		s.store.Recall(known)
-		s.store.SetLast(revision.Number)
+	memory.Last = revision.Number
 
-		if err := s.loadObserved(ctx, revision); err != nil {
-			return err
-		}
+	s, err := e.openConfirmed(ctx, release, memory, revision)
+	if err != nil {
+		return Result{}, err
+	}
 
-		return action(s)
-	})
+	return s.run(func() (Result, error) { return action(s) })
 }

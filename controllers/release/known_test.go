@@ -65,16 +65,17 @@ var _ = Describe("A record", func() {
 
 	It("has the digest that was announced, also after other writes to it", func(ctx SpecContext) {
 		spec := specOf(namespace, "1.0.0", configMap("config", "first"))
-		prepared, err := engine.Prepare(ctx, spec, observe(ctx, engine, spec), release.PrepareOptions{})
-		Expect(err).NotTo(HaveOccurred())
 
 		var announced string
 
-		_, err = prepared.Apply(func(revision state.Revision, _ []object.Key) error {
+		memory := state.Memory{Announce: func(_ context.Context, revision state.Revision, _ []object.Key) error {
 			announced = revision.Digest
 			return nil
-		})
+		}}
+
+		prepared, err := engine.Prepare(ctx, spec, memory, observe(ctx, engine, spec), false)
 		Expect(err).NotTo(HaveOccurred())
+		Expect(prepared.Apply(ctx, "")).Error().NotTo(HaveOccurred())
 
 		_, record := read(ctx, 1)
 		Expect(record.Digest).To(Equal(announced))
@@ -139,9 +140,9 @@ var _ = Describe("A record", func() {
 
 		observed := engine.Determine(history, digest)
 		Expect(observed.State).To(Equal(state.Unconfirmed))
-		prepared, err := engine.Prepare(ctx, spec, observed, release.PrepareOptions{Known: history.Revisions})
+		prepared, err := engine.Prepare(ctx, spec, state.Memory{Revisions: history.Revisions}, observed, false)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(prepared.Apply(nil)).To(HaveField("Revision", 2))
+		Expect(prepared.Apply(ctx, "")).To(HaveField("Revision", 2))
 		Expect(getConfigMap(ctx, namespace, "shared").Data).To(Equal(map[string]string{"text": "x", "secure": "z"}))
 	})
 

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // metadataOf returns the metadata of an object.
@@ -45,7 +45,7 @@ var _ = Describe("What stays of a release", func() {
 	remove := func(ctx context.Context) release.Result {
 		GinkgoHelper()
 
-		result, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
+		result, err := uninstall(ctx, engine, releaseIn(namespace), 1, false)
 		Expect(err).NotTo(HaveOccurred())
 
 		return result
@@ -57,7 +57,7 @@ var _ = Describe("What stays of a release", func() {
 			stays := []string{more, crd(plural), keeping("kept", keep)}
 			mustApply(ctx, engine, specOf(namespace, "1.0.0", append(stays, configMap("config", ""))...))
 
-			Expect(end(ctx).Left).To(HaveLen(3))
+			Expect(end(ctx).With(apply.Left)).To(HaveLen(3))
 
 			left := map[string]string{
 				"namespace": namespace + "-more", "crd": plural + ".release.test", "configmap": "kept",
@@ -72,7 +72,7 @@ var _ = Describe("What stays of a release", func() {
 
 			other := specOf(namespace, "1.0.0", stays...)
 			other.Release.Name = "other"
-			Expect(mustApply(ctx, engine, other).Adopted).To(HaveLen(3))
+			Expect(mustApply(ctx, engine, other).Adopted()).To(HaveLen(3))
 
 			for kind, name := range left {
 				Expect(metadataOf(ctx, namespace, kind, name).Annotations).To(And(
@@ -91,7 +91,7 @@ var _ = Describe("What stays of a release", func() {
 		options := release.RollbackOptions{Target: confirmed(namespace, 1)}
 		result, err := rollback(ctx, engine, first.Release, options, observe(ctx, engine, first))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(result.Adopted).To(ConsistOf(HaveField("Name", "kept")))
+		Expect(result.Adopted()).To(ConsistOf(HaveField("Name", "kept")))
 		Expect(metadataOf(ctx, namespace, "configmap", "kept").Annotations).To(
 			HaveKeyWithValue(v1alpha2.HelmReleaseNameAnnotation, name))
 	})
@@ -102,14 +102,14 @@ var _ = Describe("What stays of a release", func() {
 		o := &outage{method: http.MethodPatch, path: "/configmaps/kept"}
 		engine = during(o, lasting)
 
-		Expect(drop(ctx).Left).To(BeEmpty())
+		Expect(drop(ctx).With(apply.Left)).To(BeEmpty())
 
 		again := func() error { return prune(ctx, engine, namespace, newest(ctx, engine, namespace)) }
 		Expect(again()).To(MatchError(HavePrefix("ConfigMap " + namespace +
 			"/kept stays, but Helm's label and annotations could not be removed from it: ")))
 
-		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
-		expectError[*cluster.RemoveError](err)
+		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, false)
+		expectError[*apply.RemoveError](err)
 		Expect(history(ctx, namespace)).NotTo(BeEmpty(), "the removal is repeated")
 
 		o.over()

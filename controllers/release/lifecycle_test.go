@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/test/bed"
@@ -151,7 +152,7 @@ var _ = Describe("A release", func() {
 		result := mustApply(ctx, engine, spec)
 
 		Expect(result.Revision).To(Equal(2))
-		Expect(result.Pruned).To(HaveLen(2))
+		Expect(result.With(apply.Deleted)).To(HaveLen(2))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "added"))
 		_, err := client.RbacV1().ClusterRoles().Get(ctx, namespace+"-role", metav1.GetOptions{})
 		Expect(err).To(beNotFound())
@@ -233,7 +234,7 @@ var _ = Describe("A release", func() {
 
 		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", "")))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "wanted"))
-		Expect(result.Left).To(ConsistOf(HaveField("Name", "survivors.release.test"), HaveField("Name", "wanted")))
+		Expect(result.With(apply.Left)).To(ConsistOf(HaveField("Object.Name", "survivors.release.test"), HaveField("Object.Name", "wanted")))
 		run(ctx, "kubectl", "get", "crd", "survivors.release.test")
 	})
 })

@@ -12,7 +12,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // loss is a way to lose a write. That of a process which is killed right after it has the test of killed processes.
@@ -119,16 +118,16 @@ var _ = Describe("A write of a record that", func() {
 
 	actions := map[string]lostAction{
 		"an installation": {prepare: nothing, act: func(ctx SpecContext, e *release.Engine, namespace string) {
-			_, _ = apply(ctx, e, first(namespace))
+			_, _ = applySpec(ctx, e, first(namespace))
 		}},
 		"an installation that fails": {prepare: nothing, act: func(ctx SpecContext, e *release.Engine, namespace string) {
-			_, _ = apply(ctx, e, first(namespace))
+			_, _ = applySpec(ctx, e, first(namespace))
 		}, changes: []func(*rest.Config){unavailable}},
 		"an upgrade": {prepare: installFirst, act: func(ctx SpecContext, e *release.Engine, namespace string) {
-			_, _ = apply(ctx, e, second(namespace))
+			_, _ = applySpec(ctx, e, second(namespace))
 		}},
 		"an upgrade that fails": {prepare: installFirst, act: func(ctx SpecContext, e *release.Engine, namespace string) {
-			_, _ = apply(ctx, e, second(namespace))
+			_, _ = applySpec(ctx, e, second(namespace))
 		}, changes: []func(*rest.Config){unavailable}},
 		"a rollback": {prepare: installBoth, act: func(ctx SpecContext, e *release.Engine, namespace string) {
 			_ = rollBack(ctx, e, namespace)
@@ -143,13 +142,13 @@ var _ = Describe("A write of a record that", func() {
 
 				failed := newest
 				failed.Status, failed.Failure = v1alpha2.RevisionFailed, v1alpha2.FailureUnhealthy
-				Expect(announceBy(e, key)(failed, nil)).To(Succeed())
+				Expect(announceBy(e, key)(ctx, failed, nil)).To(Succeed())
 
 				_ = e.MarkFailed(ctx, key, newest, v1alpha2.FailureUnhealthy, "a test")
 			},
 		},
 		"an uninstallation": {prepare: installBoth, act: func(ctx SpecContext, e *release.Engine, namespace string) {
-			_, _ = uninstall(ctx, e, releaseIn(namespace), 1, cluster.RemoveOptions{})
+			_, _ = uninstall(ctx, e, releaseIn(namespace), 1, false)
 		}},
 	}
 

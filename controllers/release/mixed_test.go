@@ -12,7 +12,6 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // mixed is a release whose revisions the engine and a helm program create by turns.
@@ -142,7 +141,7 @@ var _ = Describe("One history of the engine and a helm program", func() {
 		if engineBegins {
 			m.run(ctx, "uninstall", name)
 		} else {
-			_, err := uninstall(ctx, m.engine, releaseIn(m.namespace), m.number, cluster.RemoveOptions{})
+			_, err := uninstall(ctx, m.engine, releaseIn(m.namespace), m.number, false)
 			Expect(err).NotTo(HaveOccurred())
 		}
 

@@ -9,33 +9,33 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/paging"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // Metadata returns a client for the metadata of objects, with the engine's permissions.
-func (e *Engine) Metadata() metadata.Interface { return e.connection.Metadata() }
+func (e *Engine) Metadata() metadata.Interface { return e.connection.Metadata }
 
 // Search returns the objects in the cluster that bear the marks of a release, whose inventory is lost.
 func (e *Engine) Search(
-	ctx context.Context, release types.NamespacedName, search cluster.Search,
+	ctx context.Context, release types.NamespacedName, search apply.Search,
 ) ([]object.Key, error) {
-	return e.newClient(ctx, release).Search(ctx, search)
+	return e.newClient(ctx, release, state.Memory{}).Search(ctx, search)
 }
 
 // Remains reports whether there are still objects of a release's inventory that an uninstall would delete.
 func (e *Engine) Remains(ctx context.Context, release types.NamespacedName, inventory []object.Key) (bool, error) {
-	return e.newClient(ctx, release).Remains(inventory)
+	return e.newClient(ctx, release, state.Memory{Inventory: inventory}).Remains()
 }
 
 // DeleteHistory deletes the Secrets of a release, readable or not.
 func (e *Engine) DeleteHistory(ctx context.Context, release types.NamespacedName) error {
 	defer e.written.Note(release, "")
 
-	secrets := e.metadata.Namespace(release.Namespace)
+	secrets := e.connection.Metadata.Resource(secretsResource).Namespace(release.Namespace)
 	options := metav1.ListOptions{LabelSelector: storage.Selector(release.Name), Limit: recordsPage}
 
 	for page, err := range paging.Pages(ctx, options, secrets.List) {
@@ -57,35 +57,27 @@ func (e *Engine) DeleteHistory(ctx context.Context, release types.NamespacedName
 // Dissolve deletes a release without the objects of its inventory: they lose the label and annotations of Helm, and the
 // history is deleted. It can be repeated, and does nothing if the release does not exist.
 func (e *Engine) Dissolve(ctx context.Context, release types.NamespacedName, inventory []object.Key) error {
-	if err := e.newClient(ctx, release).RemoveHelmMetadata(inventory); err != nil {
+	if err := e.newClient(ctx, release, state.Memory{Inventory: inventory}).RemoveHelmMetadata(); err != nil {
 		return err
 	}
 
 	return e.DeleteHistory(ctx, release)
 }
 
-// PruneOptions are the options of Engine.Prune.
-type PruneOptions struct {
-	// Known and Inventory are the same as in PrepareOptions.
-	Known     []state.Revision
-	Inventory []object.Key
-}
-
 // Prune deletes the objects that an observed revision, which is deployed and complete, has left: it does not have them,
 // and they could not be deleted for a passing reason when it was applied, or finalizers held them. The error is a
-// *cluster.RemoveError if they still cannot be deleted, and a *cluster.RemainingError if only finalizers hold them.
+// *apply.RemoveError if they still cannot be deleted, and a *apply.RemainingError if only finalizers hold them.
 func (e *Engine) Prune(
-	ctx context.Context, release types.NamespacedName, revision state.Revision, options PruneOptions,
+	ctx context.Context, release types.NamespacedName, memory state.Memory, revision state.Revision,
 ) (Result, error) {
-	return e.amend(ctx, release, revision, options.Known, func(s *session) error {
+	return e.amend(ctx, release, memory, revision, func(s *session) (Result, error) {
 		rel, err := s.find(revision)
 		if err != nil {
-			return err
+			return Result{}, err
 		}
 
-		err = s.client.Prune(rel.Manifest, options.Inventory)
-		s.inventory = s.client.Inventory()
+		results, inventory, err := s.client.Prune(rel.Manifest)
 
-		return err
+		return Result{Inventory: inventory, Results: results}, err
 	})
 }

@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 var _ = Describe("The objects of a release", func() {
@@ -56,8 +56,8 @@ var _ = Describe("The objects of a release", func() {
 		mustApply(ctx, engine, first)
 		inventoryIs("both", "first")
 
-		_, err := apply(ctx, during(&outage{method: http.MethodPatch, path: "/configmaps/both"}, lasting), second)
-		expectError[*cluster.UnavailableError](err)
+		_, err := applySpec(ctx, during(&outage{method: http.MethodPatch, path: "/configmaps/both"}, lasting), second)
+		expectError[*apply.UnavailableError](err)
 		inventoryIs("both", "first", "left", "manager")
 
 		mustApply(ctx, engine, third)
@@ -78,13 +78,11 @@ var _ = Describe("The objects of a release", func() {
 	It("are deleted by a rollback although their record is gone", func(ctx SpecContext) {
 		mustApply(ctx, engine, first)
 		mustApply(ctx, engine, second)
-		_, err := apply(ctx, during(&outage{method: http.MethodPatch, path: "/configmaps/both"}, lasting), third)
-		expectError[*cluster.UnavailableError](err)
+		_, err := applySpec(ctx, during(&outage{method: http.MethodPatch, path: "/configmaps/both"}, lasting), third)
+		expectError[*apply.UnavailableError](err)
 		forget(ctx, 2)
 
-		options := release.RollbackOptions{
-			Target: confirmed(namespace, 1), Known: accepted(ctx, engine, releaseIn(namespace)).Revisions,
-		}
+		options := release.RollbackOptions{Target: confirmed(namespace, 1)}
 		Expect(rollback(ctx, engine, first.Release, options, observe(ctx, engine, first))).Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("both", "first", "other"))
 		inventoryIs("both", "first")
@@ -98,7 +96,7 @@ var _ = Describe("The objects of a release", func() {
 
 		Expect(engine.Remains(ctx, releaseIn(namespace), inventoryOf(releaseIn(namespace)))).To(BeTrue())
 
-		Expect(uninstall(ctx, engine, releaseIn(namespace), 0, cluster.RemoveOptions{})).
+		Expect(uninstall(ctx, engine, releaseIn(namespace), 0, false)).
 			Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("other"))
 		Expect(engine.Remains(ctx, releaseIn(namespace), inventoryOf(releaseIn(namespace)))).To(BeFalse())
@@ -116,7 +114,7 @@ var _ = Describe("The objects of a release", func() {
 		inventoryIs("both", "third")
 
 		setInventory(releaseIn(namespace), []object.Key{configMapKey("other"), configMapKey("first")})
-		Expect(uninstall(ctx, engine, releaseIn(namespace), 2, cluster.RemoveOptions{})).
+		Expect(uninstall(ctx, engine, releaseIn(namespace), 2, false)).
 			Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ContainElements("first", "other"))
 	})

@@ -41,7 +41,7 @@ func (e *Engine) Observe(ctx context.Context, release types.NamespacedName) (sta
 
 // observeLive is Observe, but always makes the request.
 func (e *Engine) observeLive(ctx context.Context, release types.NamespacedName) (state.History, error) {
-	history, err := ReadHistory(ctx, e.connection.Metadata(), release)
+	history, err := ReadHistory(ctx, e.connection.Metadata, release)
 	if err != nil {
 		return history, err
 	}
@@ -159,7 +159,7 @@ func (e *Engine) Names(ctx context.Context, namespace string) ([]string, error) 
 	names := map[string]bool{}
 	options := metav1.ListOptions{LabelSelector: storage.Selector(""), Limit: recordsPage}
 
-	for page, err := range paging.Pages(ctx, options, e.metadata.Namespace(namespace).List) {
+	for page, err := range paging.Pages(ctx, options, e.connection.Metadata.Resource(secretsResource).Namespace(namespace).List) {
 		if err != nil {
 			return nil, fmt.Errorf("list the releases in namespace %s: %w", namespace, err)
 		}

@@ -63,9 +63,7 @@ var _ = Describe("The history of a release comes from the cache", func() {
 		config, err := apiServer.ConfigFor(user)
 		Expect(err).NotTo(HaveOccurred())
 
-		engine, err = release.NewEngine(config, release.Options{Records: cache.list})
-		Expect(err).NotTo(HaveOccurred())
-
+		engine = engineFor(config, release.Options{Records: cache.list})
 		spec = specOf(namespace, "1.0.0", configMap("a", ""))
 		lists = func() int {
 			requests, err := apiServer.Requests(func(r bed.Request) bool {

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -40,7 +40,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 	var (
 		namespace string
 		engine    *release.Engine
-		own       = cluster.OwnKinds{schema.ParseGroupResource(plural + ".release.test")}
+		own       = apply.OwnKinds{schema.ParseGroupResource(plural + ".release.test")}
 	)
 
 	BeforeEach(func(ctx SpecContext) {
@@ -63,7 +63,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 	staged := func(ctx context.Context, spec release.Spec) state.Revision {
 		GinkgoHelper()
 
-		spec.Own = own
+		kindsOf.Store(spec.Release, own)
 		mustApply(ctx, engine, spec)
 
 		revision := newest(ctx, engine, namespace)
@@ -74,9 +74,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 	// advance takes all steps that are left.
 	advance := func(ctx context.Context, revision state.Revision) error {
 		for revision.Staged() {
-			options := release.AdvanceOptions{Own: own, Known: accepted(ctx, engine, releaseIn(namespace)).Revisions}
-
-			_, err := advanceOnce(ctx, newEngine("another"), releaseIn(namespace), revision, options)
+			_, err := advanceOnce(ctx, newEngine("another"), releaseIn(namespace), revision)
 			if err != nil {
 				return err
 			}
@@ -114,12 +112,12 @@ var _ = Describe("Objects of a release's own kinds", func() {
 	It("are gone before anything else that a revision no longer has is deleted", func(ctx SpecContext) {
 		Expect(advance(ctx, staged(ctx, installed()))).To(Succeed())
 		Expect(advance(ctx, staged(ctx, specOf(namespace, "1.1.0", configMap("new", ""))))).To(
-			BeAssignableToTypeOf(&cluster.RemainingError{}))
+			BeAssignableToTypeOf(&apply.RemainingError{}))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "new"))
 
 		// Another revision in the meantime forgets nothing.
 		third := staged(ctx, specOf(namespace, "1.2.0", configMap("newer", "")))
-		Expect(advance(ctx, third)).To(BeAssignableToTypeOf(&cluster.RemainingError{}))
+		Expect(advance(ctx, third)).To(BeAssignableToTypeOf(&apply.RemainingError{}))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "new", "newer"))
 
 		dropFinalizers(ctx)
@@ -130,13 +128,11 @@ var _ = Describe("Objects of a release's own kinds", func() {
 
 	It("that the API server refuses fail the revision", func(ctx SpecContext) {
 		revision := staged(ctx, specOf(namespace, "1.0.0", configMap("config", ""), custom(plural, "x")))
-		options := release.AdvanceOptions{Own: own, Known: accepted(ctx, engine, releaseIn(namespace)).Revisions}
-
 		Eventually(func() bool {
 			refused := newRefusedEngine(plural, http.MethodPost, http.MethodPatch)
-			_, err := advanceOnce(ctx, refused, releaseIn(namespace), revision, options)
+			_, err := advanceOnce(ctx, refused, releaseIn(namespace), revision)
 
-			return errors.As(err, new(*cluster.RejectedError))
+			return errors.As(err, new(*apply.RejectedError))
 		}).Should(BeTrue())
 		Expect(newest(ctx, engine, namespace)).To(And(
 			HaveField("Status", v1alpha2.RevisionFailed), HaveField("Failure", v1alpha2.FailureRejected)))
@@ -144,13 +140,14 @@ var _ = Describe("Objects of a release's own kinds", func() {
 
 	It("do not concern releases that have none", func(ctx SpecContext) {
 		spec := specOf(namespace, "1.0.0", configMap("config", ""))
-		spec.Own = own
+		kindsOf.Store(spec.Release, own)
 		mustApply(ctx, engine, spec)
 		Expect(newest(ctx, engine, namespace).Staged()).To(BeFalse())
 	})
 
 	It("are gone before the rest of it is uninstalled", func(ctx SpecContext) {
 		mustApply(ctx, engine, installed())
+		kindsOf.Store(releaseIn(namespace), own)
 
 		// Another entry for the same object may be from when it was unknown that the kind has namespaces.
 		inventory := inventoryOf(releaseIn(namespace))
@@ -160,31 +157,31 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		setInventory(releaseIn(namespace), append(inventory, again))
 
 		for range 2 {
-			_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{Own: own})
-			remaining := expectError[*cluster.RemainingError](err)
+			_, err := uninstall(ctx, engine, releaseIn(namespace), 1, false)
+			remaining := expectError[*apply.RemainingError](err)
 			Expect(remaining.Objects).To(ConsistOf(And(
 				HaveField("Object.Name", "held"), HaveField("Finalizers", []string{"release.test/manager"}))))
 			Expect(configMaps(ctx, namespace)).To(ConsistOf("config"), "nothing else is deleted")
 		}
 
 		dropFinalizers(ctx)
-		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{Own: own})
+		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, false)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})
 
 	It("are gone before the rest if its records are lost", func(ctx SpecContext) {
 		mustApply(ctx, engine, installed())
+		kindsOf.Store(releaseIn(namespace), own)
 		run(ctx, "kubectl", "delete", "secret", "--all", "-n", namespace)
 
-		options := cluster.RemoveOptions{Own: own}
-		_, err := uninstall(ctx, engine, releaseIn(namespace), 0, options)
-		Expect(expectError[*cluster.RemainingError](err)).To(MatchError(
+		_, err := uninstall(ctx, engine, releaseIn(namespace), 0, false)
+		Expect(expectError[*apply.RemainingError](err)).To(MatchError(
 			ContainSubstring("held is being deleted, but its finalizers hold it: release.test/manager")))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 
 		dropFinalizers(ctx)
-		Expect(uninstall(ctx, engine, releaseIn(namespace), 0, options)).Error().NotTo(HaveOccurred())
+		Expect(uninstall(ctx, engine, releaseIn(namespace), 0, false)).Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})
 })

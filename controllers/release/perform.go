@@ -11,9 +11,9 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/consistency"
 	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -34,67 +34,87 @@ var (
 	}
 )
 
+// attempt is a new revision that only has to be recorded and applied.
+type attempt struct {
+	next   *storage.Next
+	record *helm.Release
+	set    *apply.Set
+	action action
+	// adoptedVersion is the version that another program has installed; empty if that is unknown.
+	adoptedVersion string
+	// limit is how many revisions are kept, and kept one of them; 0 for none.
+	limit, kept int
+}
+
 // perform records a new revision, applies its objects, deletes those that the release had before, and records the
 // result. From before anything is applied, the inventory has the objects of both.
-func (s *session) perform(rel *helm.Release, action action, limit int) error {
-	both := object.Union(s.client.Inventory(), s.known)
+func (s *session) perform(ctx context.Context, a attempt) (Result, error) {
+	both := a.set.InventoryBefore()
 	if len(both) > v1alpha2.InventoryMaxItems {
-		return fmt.Errorf("release %s would have %d objects, and can have %d", s.release, len(both),
+		return Result{}, fmt.Errorf("release %s would have %d objects, and can have %d", s.release, len(both),
 			v1alpha2.InventoryMaxItems)
 	}
 
-	s.store.SetInventory(both)
-
-	if err := s.store.Limit(historyLimit(limit)); err != nil {
+	if err := s.store.Limit(historyLimit(a.limit), a.kept); err != nil {
 		s.log.Info("Old revisions could not be deleted, and will be later", "problem", err.Error())
 	}
 
-	now := helm.At(time.Now())
+	rel, now := a.record, helm.At(time.Now())
 	if rel.Info.FirstDeployed.IsZero() {
 		rel.Info.FirstDeployed = now
 	}
 
 	rel.Info.LastDeployed = now
-	rel.SetStatus(action.pending, action.started)
+	rel.SetStatus(a.action.pending, a.action.started)
 
-	if err := s.store.Create(rel); err != nil {
-		return err
+	start := storage.Start{AdoptedVersion: a.adoptedVersion, Inventory: both}
+	if first, more := a.set.FirstWave(); more {
+		start.Wave = new(int(first)) // it may need Advance
 	}
 
-	s.inventory = both
-	err := s.client.Apply()
-
-	outcome := storage.Outcome{
-		Adopted:     s.client.Adopted(),
-		Description: action.done,
+	created, err := a.next.Create(ctx, rel, start)
+	if err != nil {
+		return Result{}, err
 	}
 
-	switch {
-	case err != nil && action.failed == "":
-		outcome.Description = action.started + "; the rollback failed: " + object.Text(err)
-	case err != nil:
-		outcome.Description = fmt.Sprintf(action.failed, s.release.Name, object.Text(err))
-	default:
-		s.inventory = s.client.Applied(both)
+	results, err := a.set.Apply()
+	result := Result{Inventory: both, Results: results}
+
+	if err == nil {
+		result.Inventory = a.set.InventoryAfter(results)
 		err = s.store.Supersede(rel.Version)
 	}
 
-	if err != nil {
-		outcome.Failure = failureOf(err)
-	}
-
-	ended := s.store.End(rel, outcome)
+	ended := s.store.End(ctx, rel, created, s.outcome(a.action, result, err))
 	if apierrors.IsNotFound(ended) {
-		return undo(s.client, s.release)
+		return result, undo(s.client, s.release, results)
 	}
 
-	return cmp.Or(err, ended)
+	return result, cmp.Or(err, ended)
+}
+
+// outcome returns how an action has ended.
+func (s *session) outcome(action action, result Result, err error) storage.Outcome {
+	outcome := storage.Outcome{Adopted: len(result.Adopted()), Description: action.done}
+
+	switch {
+	case err == nil:
+		return outcome
+	case action.failed == "":
+		outcome.Description = action.started + "; the rollback failed: " + object.Text(err)
+	default:
+		outcome.Description = fmt.Sprintf(action.failed, s.release.Name, object.Text(err))
+	}
+
+	outcome.Failure = failureOf(err)
+
+	return outcome
 }
 
 // undo deletes what an action has created in a release that another program has uninstalled meanwhile. If only the
 // records were deleted, what existed before is left, so that the release is installed again.
-func undo(client *cluster.Client, release types.NamespacedName) error {
-	if err := client.Undo(); err != nil {
+func undo(client *apply.Client, release types.NamespacedName, results apply.Results) error {
+	if err := client.Undo(results); err != nil {
 		return err
 	}
 
@@ -102,7 +122,9 @@ func undo(client *cluster.Client, release types.NamespacedName) error {
 }
 
 // undoIfUninstalled does so after an action that writes no record, which therefore does not notice it.
-func (e *Engine) undoIfUninstalled(ctx context.Context, client *cluster.Client, release types.NamespacedName) error {
+func (e *Engine) undoIfUninstalled(
+	ctx context.Context, client *apply.Client, release types.NamespacedName, results apply.Results,
+) error {
 	ctx, cancel := consistency.Outcome(ctx)
 	defer cancel()
 
@@ -111,5 +133,5 @@ func (e *Engine) undoIfUninstalled(ctx context.Context, client *cluster.Client, 
 		return err
 	}
 
-	return undo(client, release)
+	return undo(client, release, results)
 }

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // annotated returns an object with an annotation of Capstan's.
@@ -74,7 +74,7 @@ var _ = Describe("The policy of an object", func() {
 	}
 
 	It("must be known", func(ctx SpecContext) {
-		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", configMap("good", ""),
+		_, err := applySpec(ctx, engine, specOf(namespace, "1.0.0", configMap("good", ""),
 			annotated(configMap("config", ""), "update-policy", "Sometimes")))
 		Expect(expectError[*problem.Error](err)).To(MatchError(ContainSubstring(
 			"the annotation capstan.dev/update-policy of ConfigMap config must be one of Once, Always")))
@@ -83,9 +83,9 @@ var _ = Describe("The policy of an object", func() {
 
 	It("can be to adopt nothing", func(ctx SpecContext) {
 		kubectlApply(ctx, namespace, configMap("config", "old"))
-		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", configMap("good", ""),
+		_, err := applySpec(ctx, engine, specOf(namespace, "1.0.0", configMap("good", ""),
 			annotated(configMap("config", "new"), "adoption-policy", "Never")))
-		Expect(expectError[*cluster.ConflictError](err)).To(MatchError(ContainSubstring(
+		Expect(expectError[*apply.ConflictError](err)).To(MatchError(ContainSubstring(
 			"config exists and does not belong to the release, and its annotation capstan.dev/adoption-policy is Never")))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 		Expect(value(ctx, "config")).To(Equal("old"))
@@ -122,9 +122,9 @@ var _ = Describe("The policy of an object", func() {
 			annotated(configMap("last", ""), "delete-policy", "Orphan")))
 		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", ""),
 			annotated(configMap("last", ""), "delete-policy", "Orphan")))
-		Expect(result.Left).To(ConsistOf(HaveField("Name", "dropped")))
+		Expect(result.With(apply.Left)).To(ConsistOf(HaveField("Object.Name", "dropped")))
 
-		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
+		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, false)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("dropped", "last"))
 
@@ -136,7 +136,7 @@ var _ = Describe("The policy of an object", func() {
 
 		other := specOf(namespace, "1.0.0", configMap("dropped", ""), configMap("last", ""))
 		other.Release.Name = "other"
-		Expect(mustApply(ctx, engine, other).Adopted).To(HaveLen(2))
+		Expect(mustApply(ctx, engine, other).Adopted()).To(HaveLen(2))
 	})
 
 	It("can be to orphan it and adopt nothing, which the release can undo", func(ctx SpecContext) {
@@ -151,8 +151,8 @@ var _ = Describe("The policy of an object", func() {
 
 		other := specOf(namespace, "1.0.0", kept("2"))
 		other.Release.Name = "other"
-		_, err := apply(ctx, engine, other)
-		Expect(expectError[*cluster.ConflictError](err)).To(MatchError(ContainSubstring("does not belong to the release")))
+		_, err := applySpec(ctx, engine, other)
+		Expect(expectError[*apply.ConflictError](err)).To(MatchError(ContainSubstring("does not belong to the release")))
 
 		mustApply(ctx, engine, specOf(namespace, "1.2.0", configMap("config", ""), kept("3")))
 		Expect(value(ctx, "kept")).To(Equal("3"))
@@ -182,12 +182,12 @@ var _ = Describe("The policy of an object", func() {
 
 		By("refusing it by default, before and after something is installed")
 
-		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", refused))
-		Expect(expectError[*cluster.DryRunError](err)).To(
+		_, err := applySpec(ctx, engine, specOf(namespace, "1.0.0", refused))
+		Expect(expectError[*apply.DryRunError](err)).To(
 			MatchError("the API server would refuse " + strings.Replace(message, ": ", ", so nothing was changed: ", 1)))
 		mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", "")))
-		_, err = apply(ctx, engine, specOf(namespace, "1.2.0", configMap("config", ""), refused))
-		Expect(expectError[*cluster.DryRunError](err)).To(
+		_, err = applySpec(ctx, engine, specOf(namespace, "1.2.0", configMap("config", ""), refused))
+		Expect(expectError[*apply.DryRunError](err)).To(
 			MatchError("the API server would refuse " + strings.Replace(message, ": ", ", so nothing was changed: ", 1)))
 		Expect(exists(elsewhere)).To(BeFalse())
 
@@ -202,7 +202,7 @@ var _ = Describe("The policy of an object", func() {
 
 		limited := newEngine("limited", func(c *rest.Config) { c.Impersonate.UserName = namespace })
 
-		_, err = apply(ctx, limited, spec)
+		_, err = applySpec(ctx, limited, spec)
 		Expect(err).To(MatchError(And(
 			HavePrefix("the API server would refuse ConfigMap "+elsewhere), ContainSubstring("so nothing was changed"),
 			ContainSubstring(`cannot create resource "namespaces"`), ContainSubstring("grant that permission"))))
@@ -213,13 +213,13 @@ var _ = Describe("The policy of an object", func() {
 		Expect(exists(later)).To(BeFalse())
 
 		revision := newest(ctx, engine, namespace)
-		_, err = advanceOnce(ctx, engine, releaseIn(namespace), revision, release.AdvanceOptions{})
+		_, err = advanceOnce(ctx, engine, releaseIn(namespace), revision)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, later)).To(ConsistOf("last"))
 
 		By("keeping it when the release is gone")
 
-		_, err = uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
+		_, err = uninstall(ctx, engine, releaseIn(namespace), 1, false)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, elsewhere)).To(BeEmpty())
 		Expect(exists(elsewhere)).To(BeTrue())
@@ -237,10 +237,10 @@ var _ = Describe("The policy of an object", func() {
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", balanced("Always", "one"), immutable("Never", "1")))
 
 		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", balanced("Always", "two"), immutable("Never", "1")))
-		Expect(result.Replaced).To(ConsistOf(HaveField("Object.Kind", "Service")))
+		Expect(result.With(apply.Replaced)).To(ConsistOf(HaveField("Object.Kind", "Service")))
 
-		_, err := apply(ctx, engine, specOf(namespace, "1.2.0", immutable("Never", "2")))
-		Expect(expectError[*cluster.DryRunError](err)).To(MatchError(
+		_, err := applySpec(ctx, engine, specOf(namespace, "1.2.0", immutable("Never", "2")))
+		Expect(expectError[*apply.DryRunError](err)).To(MatchError(
 			ContainSubstring("its annotation capstan.dev/recreate-policy is Never")))
 		Expect(value(ctx, "config")).To(Equal("1"))
 	})
@@ -264,8 +264,8 @@ var _ = Describe("The policy of an object", func() {
 
 		before := uid()
 
-		_, err := apply(ctx, engine, spec("1.1.0", "Cluster"))
-		Expect(expectError[*cluster.DryRunError](err)).To(MatchError(And(
+		_, err := applySpec(ctx, engine, spec("1.1.0", "Cluster"))
+		Expect(expectError[*apply.DryRunError](err)).To(MatchError(And(
 			HavePrefix("the API server would refuse CustomResourceDefinition protected.release.test, so nothing was changed: "+
 				"spec.scope: "), ContainSubstring("it is not deleted because objects of users would be deleted with "+
 				"it, which no policy allows; delete it yourself if that is acceptable"))))

@@ -13,9 +13,9 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -37,8 +37,8 @@ var _ = Describe("A release with problems", func() {
 		before := getDeployment(ctx, namespace, "manager")
 
 		broken := specOf(namespace, "1.1.0", configMap("brought", ""), deployment("manager", "2"), rejected)
-		result, err := apply(ctx, engine, broken)
-		expectError[*cluster.RejectedError](err)
+		result, err := applySpec(ctx, engine, broken)
+		expectError[*apply.RejectedError](err)
 		Expect(err).To(MatchError(And(ContainSubstring("the API server refused Ingress "+namespace+"/refused: "),
 			ContainSubstring("no Ingress is allowed here"))))
 		Expect(result.Revision).To(Equal(2))
@@ -59,7 +59,7 @@ var _ = Describe("A release with problems", func() {
 		rejectIngresses(ctx, namespace)
 
 		for _, brought := range []string{"first", "second"} {
-			_, err := apply(ctx, engine, specOf(namespace, "1.0.0", configMap(brought, ""), rejected))
+			_, err := applySpec(ctx, engine, specOf(namespace, "1.0.0", configMap(brought, ""), rejected))
 			Expect(err).To(HaveOccurred())
 		}
 
@@ -74,7 +74,7 @@ var _ = Describe("A release with problems", func() {
 			return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\ndata: {" + data + "}\n"
 		}
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", withData("a: a, b: b")))
-		_, err := apply(ctx, engine, specOf(namespace, "1.1.0", withData("a: a, c: c"), deployment("manager", "-1")))
+		_, err := applySpec(ctx, engine, specOf(namespace, "1.1.0", withData("a: a, c: c"), deployment("manager", "-1")))
 		Expect(err).To(HaveOccurred())
 		mustApply(ctx, engine, specOf(namespace, "1.2.0", withData("a: a")))
 		cm := getConfigMap(ctx, namespace, "config")
@@ -88,7 +88,7 @@ var _ = Describe("A release with problems", func() {
 				`"properties": {"TOKEN": {"pattern": "^[0-9]+$"}}}}}`,
 		)})
 		values := map[string]any{"variables": map[string]any{"TOKEN": "hunter2"}}
-		_, err := apply(ctx, engine, newSpec(namespace, c, values))
+		_, err := applySpec(ctx, engine, newSpec(namespace, c, values))
 		expectError[*problem.Error](err)
 		Expect(err).To(MatchError(And(
 			ContainSubstring("the values do not match its schema: at '/variables': missing property 'REGION'"),
@@ -101,13 +101,13 @@ var _ = Describe("A release with problems", func() {
 			"kind: [{{ .Values.variables.TOKEN }}",
 			"not: an object",
 		} {
-			_, err = apply(ctx, engine, newSpec(namespace, chartOf("1.0.0", template), values))
+			_, err = applySpec(ctx, engine, newSpec(namespace, chartOf("1.0.0", template), values))
 			expectError[*problem.Error](err)
 			Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
 		}
 
-		_, err = apply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", ""), custom("nowhere", "x")))
-		expectError[*cluster.UnknownKindError](err)
+		_, err = applySpec(ctx, engine, specOf(namespace, "1.0.0", configMap("config", ""), custom("nowhere", "x")))
+		expectError[*apply.UnknownKindError](err)
 		Expect(err).To(MatchError(ContainSubstring("Kindnowhere")))
 
 		Expect(history(ctx, namespace)).To(BeEmpty())
@@ -116,10 +116,10 @@ var _ = Describe("A release with problems", func() {
 
 	It("finds kinds that were added after the API was discovered", func(ctx SpecContext) {
 		spec := specOf(namespace, "1.0.0", custom("latecomers", "x"))
-		_, err := apply(ctx, engine, spec)
+		_, err := applySpec(ctx, engine, spec)
 		Expect(err).To(HaveOccurred())
 		establishCRD(ctx, namespace, "latecomers")
-		Eventually(func() error { _, err := apply(ctx, engine, spec); return err }).Should(Succeed())
+		Eventually(func() error { _, err := applySpec(ctx, engine, spec); return err }).Should(Succeed())
 	})
 
 	It("does not consider a kind unknown because its API server is down", func(ctx SpecContext) {
@@ -133,7 +133,7 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 
 		spec := specOf(namespace, "1.0.0", "apiVersion: down.release.test/v1\nkind: Silent\nmetadata: {name: x}\n")
 
-		Eventually(func() error { _, err := apply(ctx, newEngine("one"), spec); return err }).Should(
+		Eventually(func() error { _, err := applySpec(ctx, newEngine("one"), spec); return err }).Should(
 			MatchError(ContainSubstring("the API down.release.test/v1 does not respond")))
 	})
 
@@ -142,7 +142,7 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\n  labels: {clusterctl.cluster.x-k8s.io: \"\"}\n"+
 				"data: {key: old, other: stays}\n")
 		result := mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "new"), configMap("fresh", "")))
-		Expect(result.Adopted).To(ConsistOf(HaveField("Name", "config")))
+		Expect(result.Adopted()).To(ConsistOf(HaveField("Name", "config")))
 
 		cm := getConfigMap(ctx, namespace, "config")
 		Expect(cm.Data).To(Equal(map[string]string{"key": "new", "other": "stays"}))
@@ -155,8 +155,8 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 		role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: " + other +
 			"-shared\nrules: []\n"
 		mustApply(ctx, engine, specOf(other, "1.0.0", role))
-		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", role, configMap("config", "")))
-		expectError[*cluster.ConflictError](err)
+		_, err := applySpec(ctx, engine, specOf(namespace, "1.0.0", role, configMap("config", "")))
+		expectError[*apply.ConflictError](err)
 		Expect(err).To(MatchError(ContainSubstring("ClusterRole " + other + "-shared belongs to release " + other + "/" +
 			name + ", so release " + namespace + "/" + name + " does not adopt it")))
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
@@ -177,7 +177,7 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 		before := getConfigMap(ctx, namespace, "config")
 
 		result := mustApply(ctx, engine, spec("1.1.0", "manager", "two", "example.org/two"))
-		Expect(result.Replaced).To(ConsistOf(HaveField("Object.Kind", "Deployment"),
+		Expect(result.With(apply.Replaced)).To(ConsistOf(HaveField("Object.Kind", "Deployment"),
 			HaveField("Object.Kind", "RoleBinding"), HaveField("Object.Kind", "Job")))
 
 		after := getConfigMap(ctx, namespace, "config")
@@ -200,8 +200,8 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 				"-p", `{"spec":{"replicas":2}}`).Run()
 		}).ShouldNot(Succeed())
 
-		_, err := apply(ctx, engine, specOf(namespace, "1.1.0", deployment("manager", "2")))
-		expectError[*cluster.DryRunError](err)
+		_, err := applySpec(ctx, engine, specOf(namespace, "1.1.0", deployment("manager", "2")))
+		expectError[*apply.DryRunError](err)
 		Expect(err).To(MatchError(ContainSubstring("it is guarded")))
 		Expect(getDeployment(ctx, namespace, "manager").UID).To(Equal(before.UID))
 	})
@@ -221,7 +221,7 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 
 		again := func() error { return prune(ctx, engine, namespace, newest(ctx, engine, namespace)) }
 		err := again()
-		expectError[*cluster.RemoveError](err)
+		expectError[*apply.RemoveError](err)
 		Expect(err).To(MatchError(And(ContainSubstring("ConfigMap "+namespace+"/guarded could not be deleted"),
 			ContainSubstring("it is guarded"))))
 
@@ -248,14 +248,14 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 		Expect(left(ctx, namespace)).To(ConsistOf(HaveField("Name", "held")))
 
 		err := prune(ctx, engine, namespace, revision)
-		expectError[*cluster.RemainingError](err)
+		expectError[*apply.RemainingError](err)
 		Expect(err).To(MatchError("ConfigMap " + namespace + "/held is being deleted, but its finalizers hold it: " +
 			"example.com/hold"))
 		Expect(left(ctx, namespace)).To(ConsistOf(HaveField("Name", "held")))
 
 		// A version that has it again waits before anything is changed.
-		_, err = apply(ctx, engine, specOf(namespace, "1.2.0", configMap("held", ""), configMap("kept", "changed")))
-		expectError[*cluster.UnavailableError](err)
+		_, err = applySpec(ctx, engine, specOf(namespace, "1.2.0", configMap("held", ""), configMap("kept", "changed")))
+		expectError[*apply.UnavailableError](err)
 		Expect(err).To(MatchError("ConfigMap " + namespace + "/held could not be applied for now: it is being deleted, but " +
 			"its finalizers hold it: example.com/hold"))
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed"}))
@@ -297,7 +297,7 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 		Expect(mustApply(ctx, engine, spec).Revision).To(Equal(2))
 
 		spoil(ctx, namespace, 2)
-		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
+		_, err := uninstall(ctx, engine, releaseIn(namespace), 1, false)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 		Expect(history(ctx, namespace)).To(BeEmpty())
@@ -308,8 +308,8 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: held\n  finalizers: [release.test/hold]\n")
 		Expect(client.CoreV1().ConfigMaps(namespace).Delete(ctx, "held", metav1.DeleteOptions{})).To(Succeed())
 		spec := specOf(namespace, "1.0.0", configMap("held", ""))
-		_, err := apply(ctx, engine, spec)
-		expectError[*cluster.UnavailableError](err)
+		_, err := applySpec(ctx, engine, spec)
+		expectError[*apply.UnavailableError](err)
 		Expect(err).To(MatchError(ContainSubstring("release.test/hold")))
 		run(ctx, "kubectl", "patch", "configmap", "held", "-n", namespace, "--type=merge", "-p",
 			`{"metadata":{"finalizers":null}}`)
@@ -318,13 +318,13 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 
 	It("leaks no goroutines", func(ctx SpecContext) {
 		broken := specOf(namespace, "1.0.0", deployment("manager", "-1"))
-		_, err := apply(ctx, engine, broken)
+		_, err := applySpec(ctx, engine, broken)
 		Expect(err).To(HaveOccurred())
 
 		before := runtime.NumGoroutine()
 
 		for range 10 {
-			_, err := apply(ctx, engine, broken)
+			_, err := applySpec(ctx, engine, broken)
 			Expect(err).To(HaveOccurred())
 		}
 

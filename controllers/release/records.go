@@ -130,7 +130,7 @@ func (e *Engine) read(
 ) (_ *Record, version string, err error) {
 	name := helm.RecordName(release.Name, revision.Number)
 
-	secret, err := e.secrets.Secrets(release.Namespace).Get(ctx, name, metav1.GetOptions{})
+	secret, err := e.connection.Secrets.Secrets(release.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, "", fmt.Errorf("revision %d of release %s does not exist: %w",
 			revision.Number, release, storage.ErrChanged)

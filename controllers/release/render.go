@@ -12,9 +12,10 @@ import (
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/render"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/problem"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -36,13 +37,13 @@ func (e *Engine) Render(spec Spec) (*Record, error) {
 // first revision of a release. It changes nothing.
 func (e *Engine) PreviewAdoption(
 	ctx context.Context, release types.NamespacedName, objects []*unstructured.Unstructured,
-) ([]cluster.Adoption, error) {
+) ([]apply.Adoption, error) {
 	copies := make([]*unstructured.Unstructured, 0, len(objects))
 	for _, o := range objects {
 		copies = append(copies, o.DeepCopy())
 	}
 
-	return e.newClient(ctx, release).PreviewAdoption(copies)
+	return e.newClient(ctx, release, state.Memory{}).PreviewAdoption(copies)
 }
 
 // render returns a revision as it is recorded, without its times and its status, and the objects of its manifest. The

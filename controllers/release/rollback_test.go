@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -87,8 +87,8 @@ var _ = Describe("A rollback", func() {
 			mustApply(ctx, engine, first)
 			before := objects(ctx, namespace)
 			second := specOf(namespace, "2.0.0", append(changes[change].after, configMap("config", "second"), rejected)...)
-			_, err := apply(ctx, engine, second)
-			expectError[*cluster.RejectedError](err)
+			_, err := applySpec(ctx, engine, second)
+			expectError[*apply.RejectedError](err)
 			Expect(observe(ctx, engine, second).Revision).To(HaveField("Failure", v1alpha2.FailureRejected))
 
 			_, err = rollBack(ctx, second, 1)
@@ -114,9 +114,9 @@ var _ = Describe("A rollback", func() {
 					if refused {
 						rejectIngresses(ctx, namespace)
 
-						_, err := apply(ctx, engine, specOf(namespace, "2.0.0",
+						_, err := applySpec(ctx, engine, specOf(namespace, "2.0.0",
 							append(changes[change].after, configMap("config", "second"), rejected)...))
-						expectError[*cluster.RejectedError](err)
+						expectError[*apply.RejectedError](err)
 					} else {
 						mustApply(ctx, engine, second)
 					}
@@ -156,7 +156,7 @@ var _ = Describe("A rollback", func() {
 		for _, version := range []string{"2.0.0", "3.0.0", "4.0.0", "5.0.0"} {
 			spec := specOf(namespace, version, rejected)
 			spec.HistoryLimit = 3
-			_, err := apply(ctx, engine, spec)
+			_, err := applySpec(ctx, engine, spec)
 			Expect(err).To(HaveOccurred())
 		}
 
@@ -214,7 +214,7 @@ var _ = Describe("A revision", func() {
 		first := specOf(namespace, "1.0.0", custom("vanished", "x"), configMap("config", "first"))
 		second := specOf(namespace, "2.0.0", custom("vanished", "x"), configMap("config", "second"))
 
-		Eventually(func() error { _, err := apply(ctx, engine, first); return err }).Should(Succeed())
+		Eventually(func() error { _, err := applySpec(ctx, engine, first); return err }).Should(Succeed())
 		mustApply(ctx, engine, second)
 		run(ctx, "kubectl", "delete", "crd", "vanished.release.test", "--wait")
 

@@ -78,7 +78,7 @@ var _ = Describe("The records of the engine", func() {
 		mustApply(ctx, engine, spec(version("1.1.0", configMap("added", ""))))
 		Expect(upgrade(version("1.1.0", configMap("added", "")))).To(Succeed())
 
-		_, err := apply(ctx, engine, spec(version("1.2.0", rejected)))
+		_, err := applySpec(ctx, engine, spec(version("1.2.0", rejected)))
 		Expect(err).To(HaveOccurred())
 		Expect(upgrade(version("1.2.0", rejected))).NotTo(Succeed())
 

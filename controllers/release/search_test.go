@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/apply"
 )
 
 // pages passes the lists of an engine on, or fails them, and counts them.
@@ -72,7 +72,7 @@ const briefly = time.Second
 var _ = Describe("The objects of a release whose inventory is lost", func() {
 	var (
 		namespace string
-		search    cluster.Search
+		search    apply.Search
 	)
 
 	BeforeEach(func(ctx SpecContext) {
@@ -84,14 +84,14 @@ var _ = Describe("The objects of a release whose inventory is lost", func() {
 		definitions, err := ctrlclient.New(apiServer.Config(), ctrlclient.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
 
-		search = cluster.Search{
+		search = apply.Search{
 			Selector: labels.Everything(),
 			Resources: []schema.GroupResource{
 				{Resource: "configmaps"}, {Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
 				{Group: "away.test", Resource: "things"},
 			},
 			Definitions: definitions,
-			Progress:    &cluster.Progress{},
+			Progress:    &apply.Progress{},
 		}
 
 		mustApply(ctx, newEngine("one"), specOf(namespace, "1.0.0", configMap("config", ""), configMap("moved", ""),
@@ -197,7 +197,7 @@ var _ = Describe("The objects of a release whose inventory is lost", func() {
 			Expect(asked).To(ContainElements("configmaps", "configmaps", "clusterroles"))
 
 			_, asked, err = onePage()
-			Expect(expectError[*cluster.UnlistedError](err).Lasting()).To(BeFalse())
+			Expect(expectError[*apply.UnlistedError](err).Lasting()).To(BeFalse())
 			Expect(asked).To(ConsistOf("configmaps", "configmaps"))
 
 			found, asked, err = attempt(ctx, func(r *http.Request) (*http.Response, error) {
@@ -266,7 +266,7 @@ var _ = Describe("The objects of a release whose inventory is lost", func() {
 			})
 			Expect(err).To(MatchError(fmt.Sprintf("not all objects of release %s are known: "+
 				"configmaps cannot be listed yet: %s", releaseIn(namespace), reason)))
-			Expect(expectError[*cluster.UnlistedError](err)).To(And(
+			Expect(expectError[*apply.UnlistedError](err)).To(And(
 				HaveField("Lasting()", false), HaveField("NeedsManager()", false)))
 			Expect(found).To(ConsistOf(role()), "the others were listed")
 
@@ -328,7 +328,7 @@ var _ = Describe("The objects of a release whose inventory is lost", func() {
 		register("irrelevant.test")
 		register("away.test")
 		Eventually(func() error {
-			search.Progress = &cluster.Progress{}
+			search.Progress = &apply.Progress{}
 			_, _, err := attempt(ctx, allAnswered)
 
 			return err
@@ -348,8 +348,8 @@ var _ = Describe("The objects of a release whose inventory is lost", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(keys).To(HaveLen(2))
 
-		_, err = uninstall(ctx, engine, releaseIn(namespace), 0, cluster.RemoveOptions{})
-		Expect(expectError[*cluster.RemoveError](err)).To(MatchError(ContainSubstring(`User "stranger" cannot`)))
+		_, err = uninstall(ctx, engine, releaseIn(namespace), 0, false)
+		Expect(expectError[*apply.RemoveError](err)).To(MatchError(ContainSubstring(`User "stranger" cannot`)))
 		Expect(configMaps(ctx, namespace)).To(ContainElement("config"))
 	})
 
@@ -388,7 +388,7 @@ spec:
 		}
 
 		BeforeEach(func(ctx SpecContext) {
-			search.Own = cluster.OwnKinds{{Group: "owned.test", Resource: "owns"}}
+			search.Own = apply.OwnKinds{{Group: "owned.test", Resource: "owns"}}
 
 			DeferCleanup(func(ctx SpecContext) {
 				run(ctx, "kubectl", "patch", "crd", "owns.owned.test", "--type=merge", "-p",
@@ -411,7 +411,7 @@ spec:
 			var found []string
 
 			Eventually(func() (err error) {
-				search.Progress = &cluster.Progress{}
+				search.Progress = &apply.Progress{}
 				found, _, err = attempt(ctx, allAnswered)
 
 				return err
@@ -419,12 +419,12 @@ spec:
 			Expect(found).To(ConsistOf(config(), role()))
 
 			_, _, err := attempt(ctx, allAnswered)
-			Expect(expectError[*cluster.UnlistedError](err)).To(And(
+			Expect(expectError[*apply.UnlistedError](err)).To(And(
 				HaveField("Lasting()", true), HaveField("NeedsManager()", true)))
 
 			search.Own, search.Resources = nil, append(search.Resources, search.Own...)
 			_, _, err = attempt(ctx, allAnswered)
-			Expect(expectError[*cluster.UnlistedError](err)).To(And(
+			Expect(expectError[*apply.UnlistedError](err)).To(And(
 				HaveField("Lasting()", true), HaveField("NeedsManager()", false)), "it is another provider's")
 
 			run(ctx, "kubectl", "patch", "crd", "owns.owned.test", "--type=merge", "-p",
@@ -440,7 +440,7 @@ spec:
 				`[{"op": "replace", "path": "/spec/versions/0/served", "value": false}, `+
 					`{"op": "replace", "path": "/spec/versions/1/served", "value": false}]`)
 			Eventually(func() error {
-				search.Progress = &cluster.Progress{}
+				search.Progress = &apply.Progress{}
 				_, _, err := attempt(ctx, allAnswered)
 
 				return err

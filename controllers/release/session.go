@@ -5,16 +5,12 @@ import (
 	"fmt"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/consistency"
-	"github.com/capstan-project/capstan/controllers/manifest"
-	"github.com/capstan-project/capstan/controllers/object"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -24,67 +20,60 @@ type session struct {
 	engine  *Engine
 	release types.NamespacedName
 	log     logr.Logger
+	memory  state.Memory
 	store   *storage.Store
-	client  *cluster.Client
-	// known are the objects that the release had before the action, and inventory those that it has, or may have, since;
-	// nil if these are the same.
-	known, inventory []object.Key
+	client  *apply.Client
 }
 
-func (e *Engine) newSession(ctx context.Context, release types.NamespacedName) *session {
-	return &session{
+// open begins an action on a release, whose newest revision must still be the one that was observed. If none was, it
+// makes no request: the first revision cannot be created twice.
+func (e *Engine) open(
+	ctx context.Context, release types.NamespacedName, memory state.Memory, observed state.Revision,
+) (*session, error) {
+	var (
+		records []metav1.PartialObjectMetadata
+		err     error
+	)
+
+	if observed.Number != 0 {
+		if records, err = ListRecords(ctx, e.connection.Metadata, release); err != nil {
+			return nil, fmt.Errorf("list the revisions of release %s: %w", release, err)
+		}
+	}
+
+	if err := storage.CheckRecords(release, records); err != nil {
+		return nil, err
+	}
+
+	s := &session{
 		engine:  e,
 		release: release,
 		log:     logr.FromContextOrDiscard(ctx),
-		store:   storage.New(e.secrets.Secrets(release.Namespace), release),
-		client:  e.newClient(ctx, release),
-	}
-}
-
-// loadObserved reads the history, and fails if it has changed since the given revision was observed. If no revision
-// was, it makes no request: the first one cannot be created twice.
-func (s *session) loadObserved(ctx context.Context, revision state.Revision) error {
-	if revision.Number == 0 {
-		s.store.LoadNone()
-		return nil
-	}
-
-	if err := s.loadNewest(ctx, revision); err != nil || !revision.Confirmed() {
-		return err
-	}
-
-	return s.checkDigest(revision)
-}
-
-// loadNewest reads which revisions there are. The newest one must still be the one that was observed.
-func (s *session) loadNewest(ctx context.Context, observed state.Revision) error {
-	if err := s.load(ctx); err != nil {
-		return err
+		memory:  memory,
+		store:   storage.New(e.connection.Secrets.Secrets(release.Namespace), release, memory, records),
+		client:  e.newClient(ctx, release, memory),
 	}
 
 	if !s.store.Shows(observed) {
 		s.remember() // what was observed is older than this
 
-		return fmt.Errorf("release %s: %w", s.release, storage.ErrChanged)
+		return nil, fmt.Errorf("release %s: %w", release, storage.ErrChanged)
 	}
 
-	return nil
+	return s, nil
 }
 
-// load reads which revisions there are.
-func (s *session) load(ctx context.Context) error {
-	records, err := ListRecords(ctx, s.engine.connection.Metadata(), s.release)
-	if err != nil {
-		return fmt.Errorf("list the revisions of release %s: %w", s.release, err)
+// openConfirmed is like open, but reads the observed revision, if that is confirmed: its record must still be the one
+// that is known.
+func (e *Engine) openConfirmed(
+	ctx context.Context, release types.NamespacedName, memory state.Memory, observed state.Revision,
+) (*session, error) {
+	s, err := e.open(ctx, release, memory, observed)
+	if err != nil || !observed.Confirmed() {
+		return s, err
 	}
 
-	if err := storage.CheckRecords(s.release, records); err != nil {
-		return err
-	}
-
-	s.store.Load(records)
-
-	return nil
+	return s, s.checkDigest(observed)
 }
 
 // checkDigest makes sure that a record, which was just read, is the one that is confirmed. What cannot be decoded has
@@ -113,121 +102,18 @@ func (s *session) find(revision state.Revision) (*helm.Release, error) {
 	return rel, err
 }
 
-// rollback applies the manifest of an earlier revision.
-func (s *session) rollback(ctx context.Context, options RollbackOptions, observed state.Observed) error {
-	s.store.Recall(options.Known)
-	s.store.SetLast(options.Last)
-
-	if err := s.loadObserved(ctx, observed.Revision); err != nil {
-		return err
-	}
-
-	number := options.Target.Number
-
-	target, err := s.store.Find(number)
-	if err != nil {
-		return err
-	}
-
-	if target == nil {
-		return noRevision(s.release, number, s.store.Numbers())
-	}
-
-	if err := s.checkDigest(options.Target); err != nil {
-		return err
-	}
-
-	s.store.ProtectHealthy()
-	s.store.Protect(number)
-
-	objects, err := manifest.Decode(target.Manifest)
-	if err != nil {
-		return err
-	}
-
-	manifest.SetPaused(objects, options.Paused)
-
-	text, err := manifest.Encode(objects)
-	if err != nil {
-		return err
-	}
-
-	known := s.store.Known(number)
-	next := state.Revision{
-		ReleaseRevision: v1alpha2.ReleaseRevision{
-			ContentDigest: known.ContentDigest, Version: target.Chart.Metadata.AppVersion,
-			ChartDigest: known.ChartDigest, Paused: options.Paused, RollbackTo: number, Request: options.Request,
-			Inputs: known.Inputs,
-		},
-	}
-
-	switch {
-	case options.Digest != "":
-		next.ContentDigest = options.Digest
-	case known.Paused != options.Paused:
-		next.ContentDigest = pausedDigest(known.ContentDigest, options.Paused)
-	}
-
-	s.known = options.Inventory
-	s.client.SetOwnKinds(options.Own)
-	s.client.SetKnown(options.Inventory)
-
-	err = s.store.SetNewRevision(storage.NewRevision{
-		Revision: next, Owner: options.Owner, Salt: storage.SaltOf(target), Announce: options.Announce,
-	})
-	if err != nil {
-		return err
-	}
-
-	if err := s.setRollbackTarget(objects, options.SkipUnknownKinds); err != nil {
-		return err
-	}
-
-	if err := s.client.DryRunTarget(true); err != nil {
-		return err
-	}
-
-	s.recordStages()
-
-	if err := s.store.Settle(observed.Message); err != nil {
-		return err
-	}
-
-	revision, err := s.store.Copy(target)
-	if err != nil {
-		return err
-	}
-
-	revision.Manifest = text
-
-	description := fmt.Sprintf("Rollback to %d: %s", number, options.Reason)
-	rollingBack := action{pending: helm.StatusPendingRollback, started: description, done: description}
-
-	return s.perform(revision, rollingBack, options.HistoryLimit)
-}
-
-func (s *session) setRollbackTarget(objects []*unstructured.Unstructured, skipUnknownKinds bool) error {
-	if skipUnknownKinds {
-		return s.client.SetPartialTarget(objects)
-	}
-
-	return s.client.SetTarget(objects, func(schema.GroupKind) bool { return false })
-}
-
-// run runs an action on the release, unless another one is running.
-func (s *session) run(action func(*session) error) (Result, error) {
-	err := action(s)
-	revision, status := s.store.LastWritten()
+// run runs an action, and adds to its result what it has written.
+func (s *session) run(action func() (Result, error)) (Result, error) {
+	result, err := action()
+	result.Revision, result.Status = s.store.LastWritten()
 
 	s.remember()
 
-	if written := s.store.Written(revision); written != nil {
-		s.engine.keep(s.release, written, revision)
+	if written := s.store.Written(result.Revision); written != nil {
+		s.engine.keep(s.release, written, result.Revision)
 	}
 
-	return Result{
-		Revision: revision, Status: status, Inventory: s.inventory, Changes: s.client.Changes(),
-	}, err
+	return result, err
 }
 
 // remember notes what the action has left in storage, so that no older history is observed.

@@ -12,17 +12,17 @@ var _ = Describe("The result of an action", func() {
 	It("has snapshots of the objects, so that they need not be read again", func(ctx SpecContext) {
 		namespace, engine := newNamespace(ctx), newEngine("one")
 		spec := specOf(namespace, "1.0.0", configMap("config", "value"), deployment("manager", "2"))
-		applied := mustApply(ctx, engine, spec).Applied
+		applied := mustApply(ctx, engine, spec).Applied()
 		Expect(applied).To(sameAs(compare(ctx, engine, namespace).InSync))
 
 		spec = specOf(namespace, "1.1.0", configMap("config", "other"), deployment("manager", "2"))
-		again := mustApply(ctx, engine, spec).Applied
+		again := mustApply(ctx, engine, spec).Applied()
 		Expect(again).To(sameAs(compare(ctx, engine, namespace).InSync), "changed or not")
 	})
 
 	It("has snapshots that ignore the status and the Deployment's revision", func(ctx SpecContext) {
 		namespace, engine := newNamespace(ctx), newEngine("one")
-		before := mustApply(ctx, engine, specOf(namespace, "1.0.0", deployment("manager", "2"))).Applied[0]
+		before := mustApply(ctx, engine, specOf(namespace, "1.0.0", deployment("manager", "2"))).Applied()[0]
 
 		Eventually(func(g Gomega) {
 			d, err := client.AppsV1().Deployments(namespace).Get(ctx, "manager", metav1.GetOptions{})

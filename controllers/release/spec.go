@@ -11,20 +11,17 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// DefaultHistoryLimit is how many revisions are kept by default.
-const DefaultHistoryLimit = 20
+// DefaultHistoryLimit is how many revisions are kept by default, as by Helm.
+const DefaultHistoryLimit = 10
 
 // Spec is the desired state of a release.
 type Spec struct {
 	// Release is the name of the release. Its namespace must exist.
 	Release types.NamespacedName
-	// Owner is the resource that the release is installed for, which is recorded with it.
-	Owner state.Owner
 	// Chart to install. The caller applies its CRDs before: they are never part of a release.
 	Chart *chart.Chart
 	// PatchedCRDs lists the CRDs of the chart that are applied with patches. It is recorded with the revision,
@@ -39,9 +36,6 @@ type Spec struct {
 	PostRenderer PostRenderer
 	// Paused is true if the manifest runs no managers.
 	Paused bool
-	// Own are the kinds that the chart's CRDs define. Objects of these kinds wait for all others; see
-	// Engine.Advance.
-	Own cluster.OwnKinds
 	// HistoryLimit is how many revisions are kept; 0 means DefaultHistoryLimit. Failed attempts and
 	// rollbacks count too, so it should be at least 2 × retries + 3 to keep the last healthy
 	// revision.

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -93,7 +93,7 @@ func seen(key types.NamespacedName) []object.Key {
 
 // announceBy returns what writes the status of a release's resource, by a process that may be killed after that.
 func announceBy(e *release.Engine, key types.NamespacedName) state.Announce {
-	return func(revision state.Revision, objects []object.Key) error {
+	return func(_ context.Context, revision state.Revision, objects []object.Key) error {
 		if left, is := victims.Load(e); is && left.(*atomic.Int64).Add(-1) < 1 {
 			return errKilled
 		}
@@ -118,8 +118,24 @@ func note(e *release.Engine, key types.NamespacedName, result release.Result) {
 		setInventory(key, result.Inventory)
 	}
 
-	if len(result.Adopted) > 0 {
-		changeStatus(key, func(s *v1alpha2.ProviderStatus) { state.Adopt(s, result.Revision, len(result.Adopted)) })
+	if adopted := len(result.Adopted()); adopted > 0 {
+		changeStatus(key, func(s *v1alpha2.ProviderStatus) { state.Adopt(s, result.Revision, adopted) })
+	}
+}
+
+// kindsOf are the kinds of releases that define some.
+var kindsOf sync.Map
+
+// memoryOf returns what the status of a release's resource knows of it.
+func memoryOf(ctx context.Context, e *release.Engine, key types.NamespacedName) state.Memory {
+	GinkgoHelper()
+
+	kinds, _ := kindsOf.Load(key)
+	own, _ := kinds.(apply.OwnKinds)
+
+	return state.Memory{
+		Revisions: accepted(context.WithoutCancel(ctx), reader, key).Revisions, Last: state.Last(statusOf(key)),
+		Inventory: seen(key), Kinds: own, Announce: announceBy(e, key),
 	}
 }
 
@@ -127,11 +143,7 @@ func rollback(
 	ctx context.Context, e *release.Engine, key types.NamespacedName, options release.RollbackOptions,
 	observed state.Observed,
 ) (release.Result, error) {
-	options.Inventory, options.Announce = seen(key), announceBy(e, key)
-	options.Known = accepted(context.WithoutCancel(ctx), reader, key).Revisions
-	options.Last = state.Last(statusOf(key))
-
-	result, err := e.Rollback(ctx, key, options, observed)
+	result, err := e.Rollback(ctx, key, memoryOf(ctx, e, key), options, observed)
 	note(e, key, result)
 
 	return result, err
@@ -139,11 +151,8 @@ func rollback(
 
 func advanceOnce(
 	ctx context.Context, e *release.Engine, key types.NamespacedName, revision state.Revision,
-	options release.AdvanceOptions,
 ) (release.Result, error) {
-	options.Inventory, options.Announce = seen(key), announceBy(e, key)
-
-	result, err := e.Advance(ctx, key, revision, options)
+	result, err := e.Advance(ctx, key, memoryOf(ctx, e, key), revision)
 	note(e, key, result)
 
 	if left, is := victims.Load(e); err == nil && (!is || left.(*atomic.Int64).Load() > 0) {
@@ -156,25 +165,23 @@ func advanceOnce(
 }
 
 func uninstall(
-	ctx context.Context, e *release.Engine, key types.NamespacedName, newest int, options cluster.RemoveOptions,
+	ctx context.Context, e *release.Engine, key types.NamespacedName, newest int, atOnce bool,
 ) (release.Result, error) {
 	recorded := state.Revision{}
 	if newest != 0 {
 		recorded, _ = accepted(context.WithoutCancel(ctx), reader, key).Newest()
 	}
 
-	return e.Uninstall(ctx, key, release.UninstallOptions{
-		Newest: recorded, Inventory: seen(key), RemoveOptions: options,
-	})
+	options := release.UninstallOptions{Newest: recorded, AtOnce: atOnce}
+
+	return e.Uninstall(ctx, key, memoryOf(ctx, e, key), options)
 }
 
 // prune deletes what the newest revision of the release in a namespace has left.
 func prune(ctx context.Context, e *release.Engine, namespace string, revision state.Revision) error {
 	key := releaseIn(namespace)
 
-	result, err := e.Prune(ctx, key, revision, release.PruneOptions{
-		Known: accepted(context.WithoutCancel(ctx), reader, key).Revisions, Inventory: seen(key),
-	})
+	result, err := e.Prune(ctx, key, memoryOf(ctx, e, key), revision)
 	note(e, key, result)
 
 	return err

@@ -25,6 +25,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/test/bed"
@@ -73,10 +74,23 @@ func newEngine(process string, changes ...func(*rest.Config)) *release.Engine {
 		change(config)
 	}
 
-	engine, err := release.NewEngine(config, release.Options{})
+	return engineFor(config, release.Options{})
+}
+
+// engineFor returns an engine for a configuration.
+func engineFor(config *rest.Config, options release.Options) *release.Engine {
+	GinkgoHelper()
+
+	httpClient, err := rest.HTTPClientFor(config)
 	Expect(err).NotTo(HaveOccurred())
 
-	return engine
+	kinds, err := apply.NewKinds(config, httpClient)
+	Expect(err).NotTo(HaveOccurred())
+
+	connection, err := apply.Connect(config, httpClient, kinds)
+	Expect(err).NotTo(HaveOccurred())
+
+	return release.NewEngine(connection, options)
 }
 
 // newRefusedEngine returns an engine whose requests with certain methods for a resource are refused.
@@ -98,11 +112,7 @@ func newRefusedEngine(resource string, methods ...string) *release.Engine {
 func newImpatientEngine() *release.Engine {
 	GinkgoHelper()
 
-	options := release.Options{LockTimeout: time.Millisecond}
-	engine, err := release.NewEngine(apiServer.Config(), options)
-	Expect(err).NotTo(HaveOccurred())
-
-	return engine
+	return engineFor(apiServer.Config(), release.Options{LockTimeout: time.Millisecond})
 }
 
 // releaseIn returns the name of the release under test in a namespace.
@@ -200,8 +210,8 @@ func observe(ctx context.Context, e *release.Engine, spec release.Spec) state.Ob
 	return e.Determine(accepted(ctx, e, spec.Release), digest)
 }
 
-// apply applies the desired state of a release, whatever state it is in.
-func apply(ctx context.Context, e *release.Engine, spec release.Spec) (release.Result, error) {
+// applySpec applies the desired state of a release, whatever state it is in.
+func applySpec(ctx context.Context, e *release.Engine, spec release.Spec) (release.Result, error) {
 	GinkgoHelper()
 	return applyObserved(ctx, e, spec, observe(ctx, e, spec))
 }
@@ -210,16 +220,12 @@ func apply(ctx context.Context, e *release.Engine, spec release.Spec) (release.R
 func applyObserved(
 	ctx context.Context, e *release.Engine, spec release.Spec, observed state.Observed,
 ) (release.Result, error) {
-	known := accepted(context.WithoutCancel(ctx), reader, spec.Release).Revisions
-
-	prepared, err := e.Prepare(ctx, spec, observed, release.PrepareOptions{
-		Known: known, Last: state.Last(statusOf(spec.Release)), Inventory: seen(spec.Release),
-	})
+	prepared, err := e.Prepare(ctx, spec, memoryOf(ctx, e, spec.Release), observed, false)
 	if err != nil {
 		return release.Result{}, err
 	}
 
-	result, err := prepared.Apply(announceBy(e, spec.Release))
+	result, err := prepared.Apply(ctx, "")
 	note(e, spec.Release, result)
 
 	return result, err
@@ -228,7 +234,7 @@ func applyObserved(
 func mustApply(ctx context.Context, e *release.Engine, spec release.Spec) release.Result {
 	GinkgoHelper()
 
-	result, err := apply(ctx, e, spec)
+	result, err := applySpec(ctx, e, spec)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(result.Status).To(Equal(v1alpha2.RevisionDeployed))
 

@@ -5,8 +5,8 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -37,7 +37,7 @@ var _ = Describe("An uninstall", func() {
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", ""), configMap("gone", ""),
 			custom("ephemerals", "x")))
 		rejectIngresses(ctx, namespace)
-		_, err := apply(ctx, engine, specOf(namespace, "1.1.0", configMap("brought", ""), rejected))
+		_, err := applySpec(ctx, engine, specOf(namespace, "1.1.0", configMap("brought", ""), rejected))
 		Expect(err).To(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "gone", "brought"))
 
@@ -53,11 +53,11 @@ var _ = Describe("An uninstall", func() {
 		run(ctx, "kubectl", "annotate", "--overwrite", "configmap", "moved", "-n", namespace,
 			"meta.helm.sh/release-name=another")
 
-		result, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
+		result, err := uninstall(ctx, engine, releaseIn(namespace), 1, false)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "moved"))
-		Expect(result.Pruned).To(ConsistOf(HaveField("Name", "config")))
-		Expect(result.Left).To(ConsistOf(HaveField("Name", "kept"), HaveField("Name", "leftovers.release.test")))
+		Expect(result.With(apply.Deleted)).To(ConsistOf(HaveField("Object.Name", "config")))
+		Expect(result.With(apply.Left)).To(ConsistOf(HaveField("Object.Name", "kept"), HaveField("Object.Name", "leftovers.release.test")))
 		run(ctx, "kubectl", "get", "crd", "leftovers.release.test")
 	})
 
@@ -92,7 +92,7 @@ webhooks:
 		}).ShouldNot(Succeed())
 
 		Eventually(func() error {
-			_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
+			_, err := uninstall(ctx, engine, releaseIn(namespace), 1, false)
 			return err
 		}).Should(Succeed())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
@@ -104,7 +104,7 @@ webhooks:
 		observed, _ := accepted(ctx, engine, key).Newest()
 
 		run(ctx, "helm", "rollback", key.Name, "1", "-n", namespace)
-		_, err := engine.Uninstall(ctx, key, release.UninstallOptions{Newest: observed, Inventory: seen(key)})
+		_, err := engine.Uninstall(ctx, key, memoryOf(ctx, engine, key), release.UninstallOptions{Newest: observed})
 		Expect(err).To(MatchError(storage.ErrChanged))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 	})

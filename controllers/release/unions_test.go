@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -14,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/test/bed"
 )
 
@@ -192,7 +193,7 @@ var _ = Describe("A member of a union beside the one that is applied", func() {
 			return requests
 		}
 	}
-	expectInPlace := func(ctx context.Context, u union, before *unstructured.Unstructured, changes cluster.Changes) {
+	expectInPlace := func(ctx context.Context, u union, before *unstructured.Unstructured, results apply.Results) {
 		GinkgoHelper()
 
 		after := get(ctx, u)
@@ -210,13 +211,13 @@ var _ = Describe("A member of a union beside the one that is applied", func() {
 			Expect(valueAt(after, field)).To(Equal(value), field)
 		}
 
-		Expect(changes.Replaced).To(BeEmpty())
+		Expect(results.With(apply.Replaced)).To(BeEmpty())
 
 		if len(u.gone) > 0 {
-			Expect(changes.Removals).To(ConsistOf(And(
-				HaveField("Object.Name", "object"), HaveField("Fields", ConsistOf(u.gone)))))
+			Expect(withoutFields(results)).To(ConsistOf(And(
+				HaveField("Object.Name", "object"), HaveField("Removed", ConsistOf(u.gone)))))
 		} else {
-			Expect(changes.Removals).To(BeEmpty())
+			Expect(withoutFields(results)).To(BeEmpty())
 		}
 
 		Expect(compare(ctx, engine, namespace).Differences).To(BeEmpty(), "the value is the release's")
@@ -246,19 +247,19 @@ var _ = Describe("A member of a union beside the one that is applied", func() {
 
 					result, err := engine.Correct(ctx, releaseIn(namespace), confirmed(namespace, 1), differences)
 					Expect(err).NotTo(HaveOccurred())
-					expectInPlace(ctx, u, before, result.Changes)
+					expectInPlace(ctx, u, before, result.Results)
 				}
 
 				before := edit(ctx, u, forgotten)
 				result := mustApply(ctx, engine, version("1.1.0", u.second))
-				expectInPlace(ctx, u, before, result.Changes)
+				expectInPlace(ctx, u, before, result.Results)
 
 				if u.edit != "" {
 					before = edit(ctx, u, forgotten)
 					result, err := rollback(ctx, engine, releaseIn(namespace),
 						release.RollbackOptions{Target: confirmed(namespace, 1)}, observe(ctx, engine, version("1.0.0", u.first)))
 					Expect(err).NotTo(HaveOccurred())
-					expectInPlace(ctx, u, before, result.Changes)
+					expectInPlace(ctx, u, before, result.Results)
 				}
 
 				// One each, and one before that if the managed fields change; none to find out.
@@ -427,8 +428,8 @@ var _ = Describe("An item of a list with the name of one that is applied", func(
 			"value": [{"name": "x", "containerPort": 3}, {"name": "a", "containerPort": 4}]}]`)
 
 		result := mustApply(ctx, engine, spec("1.1.0", "2"))
-		Expect(result.Removals).To(ConsistOf(
-			HaveField("Fields", ConsistOf("/spec/template/spec/containers/0/ports/1"))))
+		Expect(withoutFields(result.Results)).To(ConsistOf(
+			HaveField("Removed", ConsistOf("/spec/template/spec/containers/0/ports/1"))))
 		Expect(getDeployment(ctx, namespace, "manager").Spec.Template.Spec.Containers[0].Ports).To(ConsistOf(
 			HaveField("ContainerPort", int32(3)), HaveField("ContainerPort", int32(2))))
 	})
@@ -459,9 +460,9 @@ var _ = Describe("An immutable field", func() {
 			before := uid(ctx, kind)
 
 			result := mustApply(ctx, engine, spec("1.1.0", second))
-			Expect(result.Replaced).To(ConsistOf(And(HaveField("Object.Kind", kind),
+			Expect(result.With(apply.Replaced)).To(ConsistOf(And(HaveField("Object.Kind", kind),
 				HaveField("Reason", ContainSubstring(reason)))))
-			Expect(result.Removals).To(BeEmpty())
+			Expect(withoutFields(result.Results)).To(BeEmpty())
 			Expect(uid(ctx, kind)).NotTo(BeElementOf(before, ""))
 		},
 		Entry("a Deployment's selector", "Deployment", deployment("VALUE", "1"), "a", "b", "spec.selector: "),
@@ -500,7 +501,7 @@ var _ = Describe("An immutable field", func() {
 			"value": {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}}]`)
 
 		result := mustApply(ctx, engine, spec("1.1.0", "b"))
-		Expect(result.Replaced).To(ConsistOf(HaveField("Reason", And(
+		Expect(result.With(apply.Replaced)).To(ConsistOf(HaveField("Reason", And(
 			ContainSubstring("spec.selector: "), ContainSubstring("env[0].valueFrom: ")))))
 		Expect(compare(ctx, engine, namespace).Differences).To(BeEmpty())
 	})
@@ -522,8 +523,8 @@ var _ = Describe("An immutable field", func() {
 		run(ctx, "kubectl", "patch", plural, "object", "-n", namespace, "--type=merge", "-p", `{"spec":{"mode":"theirs"}}`)
 		before := uid(ctx, plural)
 
-		_, err := apply(ctx, engine, specOf(namespace, "1.1.0", object("{a: {b: {c: {d: {e: ours}}}}}")))
-		Expect(expectError[*cluster.DryRunError](err)).To(MatchError(And(ContainSubstring("spec.a.b.c.d.e: "),
+		_, err := applySpec(ctx, engine, specOf(namespace, "1.1.0", object("{a: {b: {c: {d: {e: ours}}}}}")))
+		Expect(expectError[*apply.DryRunError](err)).To(MatchError(And(ContainSubstring("spec.a.b.c.d.e: "),
 			ContainSubstring("; fields that other programs have set are invalid beside those of the release, and Capstan "+
 				"cannot tell which; remove them, for example with kubectl edit"))))
 		Expect(uid(ctx, plural)).To(Equal(before))
@@ -551,4 +552,9 @@ func valueAt(o *unstructured.Unstructured, pointer string) any {
 	}
 
 	return value
+}
+
+// withoutFields returns the results of objects that fields of others were removed from.
+func withoutFields(results apply.Results) apply.Results {
+	return slices.DeleteFunc(slices.Clone(results), func(r apply.Result) bool { return len(r.Removed) == 0 })
 }

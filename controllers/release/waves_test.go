@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 // ordered returns an object with an apply-order.
@@ -33,8 +33,7 @@ func advance(ctx context.Context, e *release.Engine, namespace string) error {
 			return nil
 		}
 
-		options := release.AdvanceOptions{Known: history.Revisions}
-		if _, err := advanceOnce(ctx, e, releaseIn(namespace), revision, options); err != nil {
+		if _, err := advanceOnce(ctx, e, releaseIn(namespace), revision); err != nil {
 			return err
 		}
 	}
@@ -51,7 +50,7 @@ var _ = Describe("Waves", func() {
 	}
 
 	install := func(ctx context.Context, e *release.Engine, spec release.Spec) error {
-		_, err := apply(ctx, e, spec)
+		_, err := applySpec(ctx, e, spec)
 		return errors.Join(err, advance(ctx, e, spec.Release.Namespace))
 	}
 	// values returns the content of the ConfigMaps of a release.
@@ -82,7 +81,7 @@ var _ = Describe("Waves", func() {
 			Expect(revision.Staged()).To(BeTrue())
 
 			before := configMaps(ctx, namespace)
-			_, err := advanceOnce(ctx, engine, releaseIn(namespace), revision, release.AdvanceOptions{})
+			_, err := advanceOnce(ctx, engine, releaseIn(namespace), revision)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(configMaps(ctx, namespace)).To(ConsistOf(append(before, added)))
 		}
@@ -97,7 +96,7 @@ var _ = Describe("Waves", func() {
 
 		first := newest(ctx, engine, namespace)
 		Eventually(time.Now).Should(BeTemporally(">", first.LastTransitionTime.Add(2*time.Second)))
-		Expect(advanceOnce(ctx, engine, releaseIn(namespace), first, release.AdvanceOptions{})).Error().NotTo(HaveOccurred())
+		Expect(advanceOnce(ctx, engine, releaseIn(namespace), first)).Error().NotTo(HaveOccurred())
 
 		complete := newest(ctx, engine, namespace)
 		Expect(complete.Staged()).To(BeFalse())
@@ -156,17 +155,16 @@ spec: {policyName: `+namespace+`, validationActions: [Deny]}
 		Expect(values(ctx, namespace)).To(Equal(map[string]string{"governed": "2.0.0"}))
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed"}))
 
-		atOnce := cluster.RemoveOptions{AtOnce: true}
-		Expect(uninstall(ctx, engine, releaseIn(namespace), 1, atOnce)).Error().NotTo(HaveOccurred())
+		Expect(uninstall(ctx, engine, releaseIn(namespace), 1, true)).Error().NotTo(HaveOccurred())
 	})
 
 	It("are refused as a whole if a field of a later one is wrong", func(ctx SpecContext) {
 		namespace, engine := newNamespace(ctx), newEngine("one")
 		Expect(install(ctx, engine, first(namespace))).To(Succeed())
 
-		_, err := apply(ctx, engine, specOf(namespace, "2.0.0",
+		_, err := applySpec(ctx, engine, specOf(namespace, "2.0.0",
 			ordered(-1, configMap("a", "2")), deployment("manager", "-1")))
-		expectError[*cluster.DryRunError](err)
+		expectError[*apply.DryRunError](err)
 		Expect(values(ctx, namespace)).To(HaveKeyWithValue("a", "1"))
 	})
 
@@ -191,8 +189,8 @@ spec:
 
 		DeferCleanup(func(ctx SpecContext) { run(ctx, "kubectl", "delete", "crd", things+".release.test") })
 
-		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", definition, thing))
-		expectError[*cluster.UnknownKindError](err)
+		_, err := applySpec(ctx, engine, specOf(namespace, "1.0.0", definition, thing))
+		expectError[*apply.UnknownKindError](err)
 
 		spec := specOf(namespace, "1.0.0", ordered(-10, definition), thing)
 		mustApply(ctx, engine, spec)
@@ -222,7 +220,7 @@ spec:
 
 		expectHeld := func(ctx context.Context, err error) {
 			GinkgoHelper()
-			Expect(expectError[*cluster.RemainingError](err).Objects).To(ConsistOf(HaveField("Object.Name", "c")))
+			Expect(expectError[*apply.RemainingError](err).Objects).To(ConsistOf(HaveField("Object.Name", "c")))
 			Expect(configMaps(ctx, namespace)).To(ConsistOf("a", "b", "c"))
 		}
 		expectOthersGone := func(ctx context.Context) {
@@ -233,28 +231,26 @@ spec:
 		}
 
 		It("or at once, with the release", func(ctx SpecContext) {
-			_, err := uninstall(ctx, engine, releaseIn(namespace), 1, cluster.RemoveOptions{})
+			_, err := uninstall(ctx, engine, releaseIn(namespace), 1, false)
 			expectHeld(ctx, err)
 
-			atOnce := cluster.RemoveOptions{AtOnce: true}
-			Expect(uninstall(ctx, engine, releaseIn(namespace), 1, atOnce)).Error().NotTo(HaveOccurred())
+			Expect(uninstall(ctx, engine, releaseIn(namespace), 1, true)).Error().NotTo(HaveOccurred())
 			expectOthersGone(ctx)
 		})
 
 		It("or at once, without records", func(ctx SpecContext) {
 			run(ctx, "kubectl", "delete", "secrets", "--all", "-n", namespace)
-			_, err := uninstall(ctx, engine, releaseIn(namespace), 0, cluster.RemoveOptions{})
+			_, err := uninstall(ctx, engine, releaseIn(namespace), 0, false)
 			expectHeld(ctx, err)
 
-			options := cluster.RemoveOptions{AtOnce: true}
-			Expect(uninstall(ctx, engine, releaseIn(namespace), 0, options)).Error().NotTo(HaveOccurred())
+			Expect(uninstall(ctx, engine, releaseIn(namespace), 0, true)).Error().NotTo(HaveOccurred())
 			expectOthersGone(ctx)
 		})
 	})
 
 	It("are refused without changes if an order is invalid", func(ctx SpecContext) {
 		namespace, engine := newNamespace(ctx), newEngine("one")
-		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", ordered(32768, configMap("a", "")), configMap("b", "")))
+		_, err := applySpec(ctx, engine, specOf(namespace, "1.0.0", ordered(32768, configMap("a", "")), configMap("b", "")))
 		Expect(expectError[*problem.Error](err)).To(MatchError(
 			ContainSubstring("the annotation capstan.dev/apply-order of ConfigMap a must be an integer")))
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())

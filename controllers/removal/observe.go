@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -187,7 +187,7 @@ func (r *Removal) search(ctx context.Context) error {
 	found, err := Search(ctx, r.Provider, r.Target, r.Progress(r.newest.Number))
 	r.objects = object.Union(r.objects, found)
 
-	unlisted := (*cluster.UnlistedError)(nil)
+	unlisted := (*apply.UnlistedError)(nil)
 	if !errors.As(err, &unlisted) {
 		return err
 	}
@@ -269,9 +269,9 @@ var searched = []schema.GroupResource{
 }
 
 // Search returns the objects of a provider's release that bear its marks, whatever its inventory says. These are all if
-// there is no error; see cluster.Client.Search.
+// there is no error; see apply.Client.Search.
 func Search(
-	ctx context.Context, provider v1alpha2.Provider, target *clusters.Target, progress *cluster.Progress,
+	ctx context.Context, provider v1alpha2.Provider, target *clusters.Target, progress *apply.Progress,
 ) ([]object.Key, error) {
 	label := v1alpha2.Label(provider)
 
@@ -280,7 +280,7 @@ func Search(
 		return nil, err
 	}
 
-	return target.Releases.Search(ctx, plan.ReleaseKey(provider), cluster.Search{
+	return target.Releases.Search(ctx, plan.ReleaseKey(provider), apply.Search{
 		Selector:    labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: label}),
 		Resources:   searched,
 		Own:         own,

@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
@@ -65,7 +65,7 @@ type Removal struct {
 	Owner  state.Owner
 	Target *clusters.Target
 	// Progress returns what earlier attempts have found of a release whose inventory is lost, by its newest revision.
-	Progress func(newest int) *cluster.Progress
+	Progress func(newest int) *apply.Progress
 	// Uninstalled reports whether this or an earlier attempt has uninstalled the release.
 	Uninstalled bool
 	// Found is what is installed; zero before Find.
@@ -73,7 +73,7 @@ type Removal struct {
 	// Unconfirmed is the newest revision of a release that stays because it is not known to be the resource's; 0 for none.
 	Unconfirmed int
 	// Unlisted is why objects of the release may stay behind that could not be found; nil if none do.
-	Unlisted *cluster.UnlistedError
+	Unlisted *apply.UnlistedError
 
 	// release is the key of the release. ours is set once the resource is known to have installed it.
 	release types.NamespacedName
@@ -95,7 +95,7 @@ type Removal struct {
 // Explain adds advice to the error of a removal: for an account that lacks permissions, a policy that refuses a
 // request, and objects that do not go away.
 func (r *Removal) Explain(err error) error {
-	if remaining := new(cluster.RemainingError); errors.As(err, &remaining) {
+	if remaining := new(apply.RemainingError); errors.As(err, &remaining) {
 		return awaiting(
 			"%s; the provider's manager removes them, so the rest of the release stays until then; if it cannot, "+
 				"remove the finalizers, or set the annotation %s: \"true\" to leave such objects behind",
@@ -165,15 +165,17 @@ func (r *Removal) usage(ctx context.Context, query usage.Query) (usage.Usage, er
 
 // Uninstall removes the release.
 func (r *Removal) Uninstall(ctx context.Context) error {
-	options, err := r.options(ctx)
-	if err != nil {
-		return err
+	memory := state.Memory{Inventory: r.objects}
+	options := release.UninstallOptions{Newest: r.newest, AtOnce: r.deletesAtOnce()}
+
+	if !options.AtOnce {
+		var err error
+		if memory.Kinds, err = r.Target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.Provider)); err != nil {
+			return err
+		}
 	}
 
-	_, err = r.Target.Releases.Uninstall(ctx, r.release, release.UninstallOptions{
-		Newest: r.newest, Inventory: r.objects, RemoveOptions: options,
-	})
-	if err != nil {
+	if _, err := r.Target.Releases.Uninstall(ctx, r.release, memory, options); err != nil {
 		return err
 	}
 
@@ -190,15 +192,9 @@ func (r *Removal) Uninstall(ctx context.Context) error {
 	return nil
 }
 
-// options returns how the release is removed. Objects of its own kinds have to be gone before the manager, which
-// processes their finalizers, is deleted. Nothing waits if a user does not want that, or if the manager is deleted
-// with the namespace anyway.
-func (r *Removal) options(ctx context.Context) (cluster.RemoveOptions, error) {
-	if r.terminating || v1alpha2.Asks(r.Provider, v1alpha2.DeleteInUseAnnotation) {
-		return cluster.RemoveOptions{AtOnce: true}, nil
-	}
-
-	own, err := r.Target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.Provider))
-
-	return cluster.RemoveOptions{Own: own}, err
+// deletesAtOnce reports whether all objects are deleted at the same time. Otherwise those of the release's own kinds have
+// to be gone before the manager, which processes their finalizers, is deleted. Nothing waits if a user does not want
+// that, or if the manager is deleted with the namespace anyway.
+func (r *Removal) deletesAtOnce() bool {
+	return r.terminating || v1alpha2.Asks(r.Provider, v1alpha2.DeleteInUseAnnotation)
 }

@@ -2,8 +2,10 @@ package state
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -67,7 +69,37 @@ func (r Revision) Or(read Revision) Revision {
 // Announce makes known what is about to be written of a revision: that it is created, or how that has ended. The
 // inventory has the objects that the release may have from then on; nil if that is as before. After an error, it is not
 // written.
-type Announce func(revision Revision, inventory []object.Key) error
+type Announce func(ctx context.Context, revision Revision, inventory []object.Key) error
+
+// Memory is what a resource knows of its release. Actions on the release depend on it, and on nothing else that they do
+// not read themselves.
+type Memory struct {
+	// Revisions are those of the history, newest first, with what the status knows of them.
+	Revisions []Revision
+	// Last is the number of the last revision that is known to have existed; 0 for none. The next one follows it, also if
+	// its record is gone, and records of other programs that are too far ahead are ignored.
+	Last int
+	// Inventory are the objects that the release has, or may have.
+	Inventory []object.Key
+	// Kinds are those that the CRDs of the release define. Objects of these kinds need the release's manager: its webhooks
+	// admit them, and it processes their finalizers.
+	Kinds []schema.GroupResource
+	// Owner is the resource as it is recorded with each revision.
+	Owner Owner
+	// Announce is called before a revision is written; it may be nil.
+	Announce Announce
+}
+
+// Of returns what is known of a revision.
+func (m Memory) Of(number int) Revision {
+	for _, revision := range m.Revisions {
+		if revision.Number == number {
+			return revision
+		}
+	}
+
+	return Revision{}
+}
 
 // Recall completes a revision of storage by what is known of it. Only an uninstall by another program, which is
 // respected, is taken from storage, and that an action is over: whether it has failed is known before that is written.

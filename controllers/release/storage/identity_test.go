@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -133,7 +134,7 @@ func TestRevisionIsAnnounced(t *testing.T) {
 	var announced []state.Revision
 
 	announce := func(answer error) state.Announce {
-		return func(revision state.Revision, _ []object.Key) error {
+		return func(_ context.Context, revision state.Revision, _ []object.Key) error {
 			announced = append(announced, revision)
 			_, err := secrets.Get(t.Context(), name, metav1.GetOptions{})
 			g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
@@ -143,18 +144,20 @@ func TestRevisionIsAnnounced(t *testing.T) {
 	}
 
 	release := types.NamespacedName{Namespace: "capi-system", Name: "core"}
-	store := New(secrets, release)
-	store.LoadNone()
-
 	owner := state.Owner{Resource: "uid", Cluster: "there"}
-	g.Expect(store.SetNewRevision(NewRevision{
-		Revision: state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{ContentDigest: "v1-x"}},
-		Owner:    owner, Announce: announce(refused),
-	})).To(Succeed())
-	g.Expect(store.Create(identified())).To(MatchError(refused))
 
-	store.SetAnnounce(announce(nil))
-	g.Expect(store.Create(identified())).To(Succeed())
+	create := func(answer error) error {
+		store := New(secrets, release, state.Memory{Owner: owner, Announce: announce(answer)}, nil)
+		next, err := store.Next(state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{ContentDigest: "v1-x"}}, "")
+		g.Expect(err).NotTo(HaveOccurred())
+
+		_, err = next.Create(t.Context(), identified(), Start{})
+
+		return err
+	}
+
+	g.Expect(create(refused)).To(MatchError(refused))
+	g.Expect(create(nil)).To(Succeed())
 
 	secret, err := secrets.Get(t.Context(), name, metav1.GetOptions{})
 	g.Expect(err).NotTo(HaveOccurred())

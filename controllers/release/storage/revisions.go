@@ -93,12 +93,13 @@ func (s *Store) Inherit(rel *helm.Release) error {
 	return nil
 }
 
-// Copy returns the next revision as a rollback by Helm copies it from an earlier one, without hooks, which are not run.
-func (s *Store) Copy(from *helm.Release) (*helm.Release, error) {
+// Copy returns a revision with a number as a rollback by Helm copies it from an earlier one, without hooks, which are
+// not run.
+func (s *Store) Copy(from *helm.Release, number int) (*helm.Release, error) {
 	rel := &helm.Release{
 		Name:      s.release.Name,
 		Namespace: s.release.Namespace,
-		Version:   s.NextRevision(),
+		Version:   number,
 		Chart:     from.Chart,
 		Config:    from.Config,
 		Info:      &helm.Info{Notes: from.Info.Notes},
@@ -112,33 +113,28 @@ func (s *Store) Copy(from *helm.Release) (*helm.Release, error) {
 
 // isComplete reports whether all objects of a revision were applied.
 func (s *Store) isComplete(revision int) bool {
-	return s.statuses[revision].Applied() && !s.known[revision].Staged()
+	return s.statuses[revision].Applied() && !s.memory.Of(revision).Staged()
 }
 
-// Protect excludes a revision from the history limit.
-func (s *Store) Protect(revision int) { s.protected[revision] = true }
-
-// ProtectHealthy excludes the newest healthy revision from the history limit, because it is the target
-// of a rollback. If that one is paused, the newest that is not is protected too.
-func (s *Store) ProtectHealthy() {
-	protected := false
+// healthy returns the newest healthy revision, because it is the target of a rollback. If that one is paused, it returns
+// the newest that is not, too.
+func (s *Store) healthy() []int {
+	var found []int
 
 	for _, number := range s.newestFirst() {
-		if !s.known[number].Healthy || !s.isComplete(number) {
+		known := s.memory.Of(number)
+		if !known.Healthy || !s.isComplete(number) || known.Paused && len(found) > 0 {
 			continue
 		}
 
-		paused := s.known[number].Paused
-		if !paused || !protected {
-			s.Protect(number)
-		}
+		found = append(found, number)
 
-		if !paused {
-			return
+		if !known.Paused {
+			break
 		}
-
-		protected = true
 	}
+
+	return found
 }
 
 // Settle makes the record of the newest revision say how its action has ended: the write that would have said so was
@@ -161,7 +157,7 @@ func (s *Store) Settle(reason string) error {
 	case !ended:
 		rel.SetStatus(helm.StatusFailed, "Interrupted: "+reason)
 	case status == v1alpha2.RevisionFailed:
-		rel.SetStatus(helm.StatusFailed, "Failed: "+lostReason(s.known[newest].Failure))
+		rel.SetStatus(helm.StatusFailed, "Failed: "+lostReason(s.memory.Of(newest).Failure))
 	default:
 		rel.SetStatus(helm.Status(status), "Complete: the rest of its record was lost")
 	}
@@ -188,7 +184,7 @@ func lostReason(failure v1alpha2.RevisionFailure) string {
 
 // FailNewest marks the newest revision failed for the given reason. It returns ErrChanged if
 // Capstan did not create that revision.
-func (s *Store) FailNewest(failure v1alpha2.RevisionFailure, reason string) error {
+func (s *Store) FailNewest(ctx context.Context, failure v1alpha2.RevisionFailure, reason string) error {
 	newest, _ := s.Newest()
 
 	rel, err := s.Find(newest)
@@ -202,10 +198,10 @@ func (s *Store) FailNewest(failure v1alpha2.RevisionFailure, reason string) erro
 
 	rel.SetStatus(helm.StatusFailed, object.OneLine(reason, maxDescription))
 
-	failed := s.known[newest]
+	failed := s.memory.Of(newest)
 	failed.Status, failed.Failure = v1alpha2.RevisionFailed, failure
 
-	if err := s.announce(rel, failed, nil); err != nil {
+	if err := s.announce(ctx, rel, failed, nil); err != nil {
 		return err
 	}
 

@@ -6,10 +6,10 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/capstan-project/capstan/chartgen/helm"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // TestUnknownFieldsStay: what a newer Helm has recorded is still there after the record was written. Only what is known
@@ -38,9 +38,7 @@ func TestUnknownFieldsStay(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 
 			client := fake.NewClientset(record(t, 1, content)).CoreV1().Secrets("ns")
-			store := New(client, types.NamespacedName{Namespace: "ns", Name: "x"})
-			load(t, store, client)
-			g.Expect(store.Supersede(2)).To(Succeed())
+			g.Expect(open(t, client, state.Memory{}).Supersede(2)).To(Succeed())
 
 			secret, err := client.Get(t.Context(), helm.RecordName("x", 1), metav1.GetOptions{})
 			g.Expect(err).NotTo(HaveOccurred())

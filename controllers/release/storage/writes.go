@@ -1,11 +1,11 @@
 package storage
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,42 +16,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
-
-// NextRevision returns the number of the revision that the action creates, or resumes.
-func (s *Store) NextRevision() int {
-	if s.resumed != nil {
-		return s.resumed.Version
-	}
-
-	newest, _ := s.Newest()
-
-	return max(newest, s.last) + 1
-}
-
-// maxTaken is how many numbers in a row may be taken by Secrets that are no records.
-const maxTaken = 10
-
-// Create records a new revision, with Capstan's label beside those of others. Only one program can create the record of
-// a number, which is the lock of the release. If another Secret has its name, the revision gets the next number.
-func (s *Store) Create(rel *helm.Release) error {
-	for taken := 0; ; taken++ {
-		err := s.createNext(rel)
-		if !apierrors.IsAlreadyExists(err) {
-			return err
-		}
-
-		isRecord, readErr := s.secrets.isRecord(context.Background(), s.release.Name, rel.Version)
-
-		switch {
-		case readErr != nil:
-			return s.wrote(rel, readErr)
-		case isRecord, taken == maxTaken:
-			return s.wrote(rel, fmt.Errorf("%w: the Secret exists", ErrChanged))
-		}
-
-		rel.Version++
-	}
-}
 
 // CheckSize returns an *Error if the record of a revision would be too large to be created.
 func (s *Store) CheckSize(rel *helm.Release) error {
@@ -72,38 +36,11 @@ func (s *Store) CheckSize(rel *helm.Release) error {
 	return nil
 }
 
-// createNext is Create with the number that the revision has.
-func (s *Store) createNext(rel *helm.Release) error {
-	rel.Labels = labelsFor(rel.Version, rel.Labels)
-	rel.Info.Description = object.OneLine(rel.Info.Description, maxDescription)
-	sign(rel, cmp.Or(s.new.Salt, SaltOf(s.resumed), NewSalt()), s.new.Owner)
-
-	s.created = s.new.Revision
-	s.created.Number, s.created.Origin = rel.Version, rel.Version
-	s.created.Status = v1alpha2.RevisionStatus(rel.Info.Status)
-
-	if err := s.announce(rel, s.created, s.new.Inventory); err != nil {
-		return err
-	}
-
-	if s.resumed != nil {
-		return s.Record(rel)
-	}
-
-	ctx, cancel := consistency.Outcome(context.Background())
-	defer cancel()
-
-	err := s.secrets.create(ctx, withoutFiles(rel))
-	if apierrors.IsAlreadyExists(err) {
-		return err
-	}
-
-	return s.wrote(rel, err)
-}
-
 // announce announces what is about to be written of a revision: its record alone proves nothing.
-func (s *Store) announce(rel *helm.Release, revision state.Revision, inventory []object.Key) error {
-	if s.new.Announce == nil {
+func (s *Store) announce(
+	ctx context.Context, rel *helm.Release, revision state.Revision, inventory []object.Key,
+) error {
+	if s.memory.Announce == nil {
 		return nil
 	}
 
@@ -114,7 +51,7 @@ func (s *Store) announce(rel *helm.Release, revision state.Revision, inventory [
 
 	revision.Digest = digest
 
-	if err := s.new.Announce(revision, inventory); err != nil {
+	if err := s.memory.Announce(ctx, revision, inventory); err != nil {
 		return fmt.Errorf("announce revision %d of release %s: %w", rel.Version, s.release, err)
 	}
 
@@ -164,14 +101,24 @@ func (s *Store) Replace() error {
 	return s.Record(rel)
 }
 
+// Outcome is how an action has ended.
+type Outcome struct {
+	// Failure of the action; empty if it has succeeded.
+	Failure v1alpha2.RevisionFailure
+	// Description for Helm's history.
+	Description string
+	// Adopted is how many objects of the revision existed before and belonged to no release.
+	Adopted int
+}
+
 // End records how the action has ended that has created a revision. Revisions that were deployed before are superseded
 // first: a process that is killed in between leaves none deployed, and a pending one that tells it. If another program
 // has made a later revision meanwhile, the action was interrupted, and the error wraps ErrChanged.
-func (s *Store) End(rel *helm.Release, outcome Outcome) error {
-	ctx, cancel := consistency.Outcome(context.Background())
+func (s *Store) End(ctx context.Context, rel *helm.Release, created state.Revision, outcome Outcome) error {
+	within, cancel := consistency.Outcome(ctx)
 	defer cancel()
 
-	overtaken, err := s.secrets.isRecord(ctx, s.release.Name, rel.Version+1)
+	overtaken, err := s.secrets.isRecord(within, s.release.Name, rel.Version+1)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return s.wrote(rel, err)
 	}
@@ -191,10 +138,10 @@ func (s *Store) End(rel *helm.Release, outcome Outcome) error {
 	if outcome.Failure != "" {
 		rel.Info.Status = helm.StatusFailed
 
-		failed := s.created
+		failed := created
 		failed.Status, failed.Failure, failed.Adopted = v1alpha2.RevisionFailed, outcome.Failure, outcome.Adopted
 
-		if err := s.announce(rel, failed, nil); err != nil {
+		if err := s.announce(ctx, rel, failed, nil); err != nil {
 			return err
 		}
 	}
@@ -207,18 +154,19 @@ func (s *Store) End(rel *helm.Release, outcome Outcome) error {
 }
 
 // Limit deletes the oldest revisions, so that there are no more than the limit with the one that the action creates. It
-// keeps the newest one, and protected and deployed ones.
-func (s *Store) Limit(limit int) error {
+// keeps the newest one, deployed ones, those that may be rolled back to, and some others.
+func (s *Store) Limit(limit int, others ...int) error {
 	var errs []error
 
 	newest, _ := s.Newest()
+	kept := slices.Concat(s.healthy(), others, []int{newest})
 
 	for _, number := range s.Numbers() {
 		if len(s.statuses) < limit {
 			break
 		}
 
-		if number != newest && !s.protected[number] && s.statuses[number] != v1alpha2.RevisionDeployed {
+		if !slices.Contains(kept, number) && s.statuses[number] != v1alpha2.RevisionDeployed {
 			errs = append(errs, s.Delete(number))
 		}
 	}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"strconv"
@@ -32,14 +33,11 @@ func storeOf(t *testing.T, secrets corev1.SecretInterface, revisions ...[2]strin
 		NewWithT(t).Expect(driver.NewSecrets(secrets).Create(helm.RecordName(rel.Name, rel.Version), rel)).To(Succeed())
 	}
 
-	store := New(secrets, types.NamespacedName{Namespace: "ns", Name: "x"})
-	load(t, store, secrets)
-
-	return store
+	return open(t, secrets, state.Memory{})
 }
 
-// load loads what is stored.
-func load(t *testing.T, store *Store, secrets corev1.SecretInterface) {
+// open returns a store of what is stored.
+func open(t *testing.T, secrets corev1.SecretInterface, memory state.Memory) *Store {
 	t.Helper()
 
 	list, err := secrets.List(t.Context(), metav1.ListOptions{})
@@ -50,7 +48,17 @@ func load(t *testing.T, store *Store, secrets corev1.SecretInterface) {
 		records = append(records, metav1.PartialObjectMetadata{ObjectMeta: secret.ObjectMeta})
 	}
 
-	store.Load(records)
+	return New(secrets, types.NamespacedName{Namespace: "ns", Name: "x"}, memory, records)
+}
+
+// create creates the next revision of a store.
+func create(t *testing.T, store *Store, rel *helm.Release) (state.Revision, error) {
+	t.Helper()
+
+	next, err := store.Next(state.Revision{}, "")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	return next.Create(t.Context(), rel, Start{})
 }
 
 // find returns a revision that can be decoded.
@@ -144,9 +152,10 @@ func TestEnd(t *testing.T) {
 	rel := &helm.Release{
 		Name: "x", Namespace: "ns", Version: 4, Info: &helm.Info{Status: helm.StatusPendingUpgrade}, Chart: emptyChart(),
 	}
-	g.Expect(store.Create(rel)).To(Succeed())
+	created, err := create(t, store, rel)
+	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(store.Supersede(4)).To(Succeed())
-	g.Expect(store.End(rel, Outcome{Description: "Upgrade complete", Adopted: 2})).To(Succeed())
+	g.Expect(store.End(t.Context(), rel, created, Outcome{Description: "Upgrade complete", Adopted: 2})).To(Succeed())
 
 	var statuses []string
 
@@ -183,26 +192,25 @@ func TestResume(t *testing.T) {
 				g.Expect(secrets.Delete(t.Context(), helm.RecordName("x", number), metav1.DeleteOptions{})).To(Succeed())
 			}
 
-			store := storeOf(t, secrets)
-			store.Recall([]state.Revision{{
+			memory := state.Memory{Revisions: []state.Revision{{
 				ReleaseRevision: v1alpha2.ReleaseRevision{
 					Number: 3, ContentDigest: "x", Failure: v1alpha2.FailureUnavailable, AdoptedVersion: "v0",
 				},
-			}})
-
-			again := state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{ContentDigest: "x"}}
-			g.Expect(store.SetNewRevision(NewRevision{Revision: again})).To(Succeed())
-			g.Expect(store.NextRevision()).To(Equal(3))
-
-			store.SetAnnounce(func(revision state.Revision, _ []object.Key) error {
+			}}}
+			memory.Announce = func(_ context.Context, revision state.Revision, _ []object.Key) error {
 				g.Expect(revision.AdoptedVersion).To(Equal("v0"))
 				g.Expect(revision.Digest).To(Equal(before), "the record stays known, also if it is not written again")
 
 				return nil
-			})
+			}
+
+			again := state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{ContentDigest: "x"}}
+			next, err := open(t, secrets, memory).Next(again, "")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(next.Number).To(Equal(3))
 
 			failed.Chart, failed.Info = emptyChart(), &helm.Info{Status: helm.StatusPendingUpgrade}
-			g.Expect(store.Create(failed)).To(Succeed())
+			g.Expect(next.Create(t.Context(), failed, Start{AdoptedVersion: "v1"})).Error().NotTo(HaveOccurred())
 			g.Expect(storeOf(t, secrets).Numbers()).To(HaveLen(3 - len(deleted)))
 		})
 	}
@@ -235,15 +243,13 @@ func TestSettle(t *testing.T) {
 			secrets := fake.NewClientset().CoreV1().Secrets("ns")
 			storeOf(t, secrets, [2]string{"superseded", "a"}, [2]string{string(c.stored), "b"})
 
-			store := New(secrets, types.NamespacedName{Namespace: "ns", Name: "x"})
 			known := v1alpha2.ReleaseRevision{Number: 2, Status: c.known, Failure: c.failure}
 
 			if c.known != "" {
 				known.Digest = "v1:known"
 			}
 
-			store.Recall([]state.Revision{{ReleaseRevision: known}})
-			load(t, store, secrets)
+			store := open(t, secrets, state.Memory{Revisions: []state.Revision{{ReleaseRevision: known}}})
 			g.Expect(store.Settle("killed")).To(Succeed())
 
 			settled := find(t, storeOf(t, secrets), 2)
@@ -269,31 +275,33 @@ func TestNumbers(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 
-	store := New(secrets, types.NamespacedName{Namespace: "ns", Name: "x"})
-	store.SetLast(5)
-	load(t, store, secrets)
-	g.Expect(store.NextRevision()).To(Equal(6))
-
 	var announced []int
 
-	store.SetAnnounce(func(revision state.Revision, _ []object.Key) error {
+	memory := state.Memory{Last: 5}
+	memory.Announce = func(_ context.Context, revision state.Revision, _ []object.Key) error {
 		announced = append(announced, revision.Number)
 		return nil
-	})
+	}
+
+	store := open(t, secrets, memory)
+	next, err := store.Next(state.Revision{}, "")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(next.Number).To(Equal(6))
 
 	rel := &helm.Release{
 		Name: "x", Namespace: "ns", Version: 6, Info: &helm.Info{Status: helm.StatusPendingUpgrade}, Chart: emptyChart(),
 	}
-	g.Expect(store.Create(rel)).To(Succeed())
+	g.Expect(next.Create(t.Context(), rel, Start{})).Error().NotTo(HaveOccurred())
 	g.Expect(rel.Version).To(Equal(8))
 	g.Expect(announced).To(Equal([]int{6, 7, 8}))
 
 	// Another program has been faster.
-	late := New(secrets, types.NamespacedName{Namespace: "ns", Name: "x"})
+	late := New(secrets, types.NamespacedName{Namespace: "ns", Name: "x"}, state.Memory{}, nil)
 	rel = &helm.Release{
 		Name: "x", Namespace: "ns", Version: 8, Info: &helm.Info{Status: helm.StatusPendingUpgrade}, Chart: emptyChart(),
 	}
-	g.Expect(late.Create(rel)).To(MatchError(ErrChanged))
+	_, err = create(t, late, rel)
+	g.Expect(err).To(MatchError(ErrChanged))
 }
 
 // TestInherit: a revision was first deployed when the release was, through all revisions that tell it, and has the
@@ -319,7 +327,7 @@ func TestInherit(t *testing.T) {
 	g.Expect(rel.Info.FirstDeployed.Equal(first)).To(BeTrue(), "the newest one does not tell it")
 	g.Expect(rel.Labels).To(HaveKeyWithValue("team", "3"))
 
-	rel, err := store.Copy(find(t, store, 1))
+	rel, err := store.Copy(find(t, store, 1), 4)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(rel.Version).To(Equal(4))
 	g.Expect(rel.Info.FirstDeployed.Equal(first)).To(BeTrue())
@@ -339,7 +347,8 @@ func TestOversizeRecord(t *testing.T) {
 		Name: "x", Namespace: "ns", Version: 1, Info: &helm.Info{}, Chart: emptyChart(),
 		Config: map[string]any{"large": random},
 	}
-	g.Expect(store.Create(rel)).To(MatchError(MatchRegexp(
+	_, err := create(t, store, rel)
+	g.Expect(err).To(MatchError(MatchRegexp(
 		`^Helm's record in Secret ns/sh\.helm\.release\.v1\.x\.v1 could not be stored: it takes 96\d KiB, and may take ` +
 			`921 KiB, 90 % of a Secret; reduce the chart`)))
 	g.Expect(secrets.List(t.Context(), metav1.ListOptions{})).To(HaveField("Items", BeEmpty()))
@@ -348,11 +357,12 @@ func TestOversizeRecord(t *testing.T) {
 // TestProtectHealthy: the newest revision that is known to have been healthy is kept.
 func TestProtectHealthy(t *testing.T) {
 	g := NewWithT(t)
-	store := storeOf(t, fake.NewClientset().CoreV1().Secrets("ns"),
-		[2]string{"superseded", "a"}, [2]string{"superseded", "b"}, [2]string{"failed", "c"})
+	secrets := fake.NewClientset().CoreV1().Secrets("ns")
+	storeOf(t, secrets, [2]string{"superseded", "a"}, [2]string{"superseded", "b"}, [2]string{"failed", "c"})
 
-	store.Recall([]state.Revision{{ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1, Healthy: true}}})
-	store.ProtectHealthy()
+	store := open(t, secrets, state.Memory{Revisions: []state.Revision{
+		{ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1, Healthy: true}},
+	}})
 	g.Expect(store.Limit(2)).To(Succeed())
 	g.Expect(store.Numbers()).To(Equal([]int{1, 3}))
 }
@@ -376,11 +386,11 @@ func TestFailureIsAnnounced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			secrets := fake.NewClientset().CoreV1().Secrets("ns")
-			store := storeOf(t, secrets, [2]string{"pending-install", "a"})
+			storeOf(t, secrets, [2]string{"pending-install", "a"})
 
 			var announced state.Revision
 
-			store.SetAnnounce(func(revision state.Revision, _ []object.Key) error {
+			announce := func(_ context.Context, revision state.Revision, _ []object.Key) error {
 				announced = revision
 
 				if c.refused {
@@ -388,11 +398,12 @@ func TestFailureIsAnnounced(t *testing.T) {
 				}
 
 				return nil
-			})
+			}
+			store := open(t, secrets, state.Memory{Announce: announce})
 
 			rel := find(t, store, 1)
 			rel.Labels = map[string]string{}
-			g.Expect(store.End(rel, c.outcome) == nil).To(Equal(!c.refused))
+			g.Expect(store.End(t.Context(), rel, state.Revision{}, c.outcome) == nil).To(Equal(!c.refused))
 
 			announced.Digest = ""
 			g.Expect(announced).To(Equal(c.want))

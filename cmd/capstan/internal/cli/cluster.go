@@ -17,6 +17,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
@@ -99,12 +100,32 @@ func (f *ClusterFlags) Connect() (*Cluster, error) {
 		return nil, fmt.Errorf("connect to the management cluster: %w", err)
 	}
 
-	releases, err := release.NewEngine(config, release.Options{})
+	releases, err := connectReleases(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the management cluster: %w", err)
 	}
 
 	return &Cluster{Config: config, Client: c, Releases: releases, Namespace: f.namespace}, nil
+}
+
+// connectReleases returns an engine for the releases of a cluster.
+func connectReleases(config *rest.Config) (*release.Engine, error) {
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+
+	kinds, err := apply.NewKinds(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+
+	connection, err := apply.Connect(config, httpClient, kinds)
+	if err != nil {
+		return nil, err
+	}
+
+	return release.NewEngine(connection, release.Options{}), nil
 }
 
 // Views returns a reader of what commands show of providers, with the user's permissions.
