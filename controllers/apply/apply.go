@@ -58,7 +58,12 @@ func (d *Draft) applyWave(wave Objects) (Results, error) {
 // applyOne creates or changes an object. Fields that the release has applied before and applies no longer are removed,
 // and so are those of other installers; what other programs have added stays.
 func (d *Draft) applyOne(o *unstructured.Unstructured) (Result, error) {
-	live := d.members[o].live
+	member := d.members[o]
+	if member.verified != (object.Snapshot{}) {
+		return Result{Outcome: Unchanged, Snapshot: member.verified}, nil
+	}
+
+	live := member.live
 
 	if live == nil {
 		created, err := d.create(d.connection.client, o)
@@ -86,7 +91,7 @@ func (d *Draft) applyOne(o *unstructured.Unstructured) (Result, error) {
 		return Result{}, errors.New(deletionMessage(live))
 	}
 
-	if d.isLeft(o, live) || d.members[o].same {
+	if d.isLeft(o, live) || member.same {
 		return Result{Outcome: Unchanged, Snapshot: object.SnapshotOf(object.KeyOf(o), live)}, nil
 	}
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +22,10 @@ type Target struct {
 	// Objects are those of a manifest, as manifest.Decode returns them. They belong to the action then, which changes
 	// them.
 	Objects []*unstructured.Unstructured
+	// Former are the objects of the revision that is deployed, and Verified those that are known to be as it defines them.
+	// Those that the target defines in the same way are neither read nor tried.
+	Former   []*unstructured.Unstructured
+	Verified []object.Snapshot
 	// Awaited reports whether a kind that is not served is going to be when the draft is completed; nil for none.
 	Awaited func(schema.GroupKind) bool
 	// Partial leaves out the objects whose kinds are not served: they cannot exist, and the others need not wait for
@@ -35,6 +40,8 @@ type Draft struct {
 	// objects are those that the action applies, and all those of the manifest, whether it applies them now or not.
 	objects, all Objects
 	members      map[*unstructured.Unstructured]*member
+	// unchanged are those that are known not to change, as they are. Those of own kinds may when their CRDs do.
+	unchanged map[*unstructured.Unstructured]object.Snapshot
 	// awaited are those whose kinds were not served, and later those of kinds that earlier waves define.
 	awaited []*unstructured.Unstructured
 	later   []object.Key
@@ -42,10 +49,12 @@ type Draft struct {
 
 // member is what is known of an object that an action applies. One goroutine at a time works with it.
 type member struct {
-	// live is the object as it was read; nil if it was not, because it does not seem to exist.
+	// live is the object as it was read; nil if it was not, because it does not seem to exist, or need not be read.
 	live *unstructured.Unstructured
-	// same is set if a dry run has not changed it.
+	// same is set if applying the object would not change it.
 	same bool
+	// verified is the object as it is known to be; zero if that is not known.
+	verified object.Snapshot
 }
 
 // Set are the objects of a target, all of whose kinds are served, and those that the release has besides.
@@ -55,6 +64,33 @@ type Set struct {
 	dropped Objects
 	// unread is why some of these could not be read; nil or a *RemoveError.
 	unread error
+}
+
+// unchanged returns the objects that the revision defines in the same way.
+func (t Target) unchanged() Objects {
+	former := make(map[object.Key]*unstructured.Unstructured, len(t.Former))
+	for _, o := range t.Former {
+		former[object.KeyOf(o)] = o
+	}
+
+	return Objects(t.Objects).filter(func(o *unstructured.Unstructured) bool {
+		before := former[object.KeyOf(o)]
+		return before != nil && equality.Semantic.DeepEqual(before.Object, o.Object)
+	})
+}
+
+// verified returns those of some objects that have a snapshot.
+func verified(list Objects, snapshots []object.Snapshot) map[*unstructured.Unstructured]object.Snapshot {
+	found := map[*unstructured.Unstructured]object.Snapshot{}
+
+	for _, o := range list {
+		isOf := func(s object.Snapshot) bool { return s.Object == object.KeyOf(o) }
+		if i := slices.IndexFunc(snapshots, isOf); i >= 0 {
+			found[o] = snapshots[i]
+		}
+	}
+
+	return found
 }
 
 // newDraft returns a draft without objects to apply.
@@ -82,12 +118,15 @@ func (c *Client) Read(target Target) (*Draft, error) {
 		c.connection.Refresh()
 	}
 
+	unchanged := target.unchanged() // before namespaces are set
+
 	list, unknown, err := c.resolve(target.Objects)
 	if err != nil {
 		return nil, err
 	}
 
 	draft := c.newDraft(list)
+	draft.unchanged = verified(unchanged, target.Verified)
 
 	switch {
 	case target.Partial:
@@ -196,10 +235,14 @@ func (d *Draft) include(list Objects) error {
 	for _, o := range list {
 		d.prepare(o)
 		d.members[o] = &member{}
+
+		if snapshot, known := d.unchanged[o]; known && !d.isOwn(o) {
+			d.members[o] = &member{same: true, verified: snapshot}
+		}
 	}
 
 	return d.readEach(list.filter(func(o *unstructured.Unstructured) bool {
-		return slices.Contains(d.known, object.KeyOf(o))
+		return slices.Contains(d.known, object.KeyOf(o)) && !d.members[o].same
 	}))
 }
 

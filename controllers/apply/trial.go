@@ -21,14 +21,15 @@ import (
 // Of objects that wait for earlier waves, only what these cannot change is a problem. Objects of own kinds are left out
 // if their CRDs change first.
 func (d *Draft) DryRun(withOwn bool) error {
+	changing := d.objects.filter(func(o *unstructured.Unstructured) bool { return !d.members[o].same })
 	isTried := func(o *unstructured.Unstructured) bool { return withOwn || !d.isOwn(o) }
 
-	others := d.objects.filter(func(o *unstructured.Unstructured) bool { return !isTried(o) })
+	others := changing.filter(func(o *unstructured.Unstructured) bool { return !isTried(o) })
 	if err := d.readEach(others); err != nil {
 		return asDryRunError(err)
 	}
 
-	return asDryRunError(d.dryRunEach(d.objects.filter(isTried)))
+	return asDryRunError(d.dryRunEach(changing.filter(isTried)))
 }
 
 // asDryRunError returns what a refusal means before anything is recorded or applied: an account that may not even read

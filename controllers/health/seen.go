@@ -39,7 +39,7 @@ const (
 )
 
 var keptAnnotations = []string{
-	v1alpha2.HelmReleaseNameAnnotation, v1alpha2.HelmReleaseNamespaceAnnotation,
+	v1alpha2.HelmReleaseNameAnnotation, v1alpha2.HelmReleaseNamespaceAnnotation, v1alpha2.DriftAnnotation,
 	metav1.InitialEventsAnnotationKey, // of the bookmark that ends the present objects
 }
 

@@ -249,6 +249,29 @@ func (t *Tracker) Unverified(ctx context.Context, owner Owner, objects []object.
 	return unverified, nil
 }
 
+// Verified returns the objects that are known to match their release: the watch shows them as they were recorded, and
+// nothing excludes them from the comparison. It makes no requests.
+func (t *Tracker) Verified(objects []object.Key) []object.Snapshot {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	var verified []object.Snapshot
+
+	for _, o := range objects {
+		recorded, w := t.objects[o], t.watchOf(o)
+		if recorded == nil || recorded.verified == nil || recorded.drifted || !w.shows() {
+			continue
+		}
+
+		shown, _ := w.get(o)
+		if shown != nil && shown.Annotations[v1alpha2.DriftAnnotation] == "" && recorded.verified.Same(shown.snapshot) {
+			verified = append(verified, *recorded.verified)
+		}
+	}
+
+	return verified
+}
+
 // look is what an object looks like.
 type look struct {
 	// seen is nil if the object does not exist.

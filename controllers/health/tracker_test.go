@@ -181,6 +181,40 @@ var _ = Describe("Unverified", func() {
 		Consistently(unverified).WithContext(ctx).WithTimeout(500 * time.Millisecond).Should(BeEmpty())
 	})
 
+	It("knows what is verified without a request", func(ctx SpecContext) {
+		both := []object.Key{config, manager}
+		Expect(tracker.Verified(both)).To(BeEmpty())
+
+		verify(ctx)
+		Expect(unverified(ctx)).To(BeEmpty()) // which begins to watch
+
+		verified := func() (keys []object.Key) {
+			for _, v := range tracker.Verified(both) {
+				keys = append(keys, v.Object)
+			}
+
+			return keys
+		}
+		Eventually(verified).Should(ContainElement(config))
+
+		By("not what differs from the release")
+		tracker.MarkDrifted([]object.Snapshot{versionOf(ctx, config)})
+		Expect(tracker.Verified([]object.Key{config})).To(BeEmpty())
+
+		By("not what is excluded from the comparison")
+		patch(ctx, configMap, `{"metadata":{"annotations":{"capstan.dev/drift":"ignore"}}}`)
+		tracker.MarkVerified([]object.Snapshot{versionOf(ctx, config)})
+		Consistently(func() []object.Snapshot { return tracker.Verified([]object.Key{config}) }).
+			WithTimeout(500 * time.Millisecond).Should(BeEmpty())
+
+		By("not what another program changes")
+		patch(ctx, configMap, `{"metadata":{"annotations":{"capstan.dev/drift":null}}}`)
+		tracker.MarkVerified([]object.Snapshot{versionOf(ctx, config)})
+		Eventually(verified).Should(ContainElement(config))
+		patch(ctx, configMap, `{"data":{"key":"changed"}}`)
+		Eventually(verified).ShouldNot(ContainElement(config))
+	})
+
 	It("waits for the watch to show what was just applied", func(ctx SpecContext) {
 		settled(ctx)
 		verify(ctx)

@@ -351,7 +351,19 @@ func (r *run) preparePlan(
 		memory.Inventory = object.Union(memory.Inventory, record.Keys())
 	}
 
+	memory.Verified = r.verifiedObjects()
+
 	return r.target.Releases.Prepare(ctx, r.change.plan.Release, memory, observed, crdsFollow)
+}
+
+// verifiedObjects returns the objects that need not be tried if they do not change: none if a user asks to apply them
+// again, or an account must be able to.
+func (r *run) verifiedObjects() []object.Snapshot {
+	if !r.installed.isOwn() || r.policy.Requested || r.provider.GetSpec().ServiceAccountName != "" {
+		return nil
+	}
+
+	return r.target.Health.Verified(r.installed.expectedObjects())
 }
 
 // applyPlan installs or upgrades the release. Its namespace gets the labels and annotations of the

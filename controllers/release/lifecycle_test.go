@@ -2,6 +2,7 @@ package release_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/apply"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/test/bed"
@@ -52,6 +54,47 @@ var _ = Describe("A release", func() {
 			Expect(run(ctx, helm, "get", "values", name, "-n", namespace)).To(ContainSubstring("LEVEL: debug"))
 			Expect(run(ctx, helm, "get", "manifest", name, "-n", namespace)).To(ContainSubstring("kind: Deployment"))
 		}
+	})
+
+	It("neither reads nor tries what an upgrade leaves as it is verified to be", func(ctx SpecContext) {
+		engine := newEngine("one")
+		objects := func(first string) release.Spec {
+			return specOf(namespace, "1.0.0", configMap("a", first), configMap("b", ""), configMap("c", ""), configMap("d", ""))
+		}
+		installed := mustApply(ctx, engine, objects(""))
+
+		// Of c, another program has changed something since, and d was never verified.
+		edited := getConfigMap(ctx, namespace, "c")
+		edited.Data = map[string]string{"key": "edited"}
+		_, err := client.CoreV1().ConfigMaps(namespace).Update(ctx, edited, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+
+		memory := memoryOf(ctx, engine, releaseIn(namespace))
+		memory.Verified = slices.DeleteFunc(installed.Applied(), func(s object.Snapshot) bool {
+			return s.Object.Name == "c" || s.Object.Name == "d"
+		})
+		Expect(memory.Verified).To(HaveLen(2))
+
+		begin, spec := time.Now(), objects("changed")
+		prepared, err := engine.Prepare(ctx, spec, memory, observe(ctx, engine, spec), false)
+		Expect(err).NotTo(HaveOccurred())
+		result, err := prepared.Apply(ctx, "")
+		Expect(err).NotTo(HaveOccurred())
+
+		requests := func() (map[string]int, error) {
+			all, err := apiServer.Requests(func(r bed.Request) bool {
+				return r.UserAgent == "one" && r.Resource == "configmaps" && r.Namespace == namespace && r.Received.After(begin)
+			})
+
+			return bed.Count(all, func(r bed.Request) string { return r.Name }), err
+		}
+		Eventually(requests).Should(Equal(map[string]int{"a": 3, "c": 3, "d": 2}))
+
+		Expect(result.With(apply.Updated)).To(HaveLen(2))
+		Expect(result.With(apply.Unchanged)).To(HaveLen(2))
+		Expect(result.Applied()).To(HaveLen(4), "all are verified now")
+		Expect(getConfigMap(ctx, namespace, "a").Data).To(HaveKeyWithValue("key", "changed"))
+		Expect(getConfigMap(ctx, namespace, "c").Data).To(HaveKeyWithValue("key", ""))
 	})
 
 	It("needs few requests to install, and one when in sync", func(ctx SpecContext) {

@@ -98,6 +98,13 @@ func (p *Prepared) check(crdsFollow bool) error {
 
 	target := apply.Target{Objects: p.objects}
 
+	deployed := p.observed.Revision.Confirmed() && p.observed.Revision.Status == v1alpha2.RevisionDeployed
+	if target.Verified = p.session.memory.Verified; deployed && len(target.Verified) > 0 {
+		if target.Former, err = p.session.objectsOf(p.observed.Revision); err != nil {
+			return err
+		}
+	}
+
 	if crdsFollow {
 		defined := sync.OnceValue(func() map[schema.GroupKind]crds.DefinedKind {
 			return crds.DefinedKinds(p.spec.Chart.CRDs)

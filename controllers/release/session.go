@@ -6,11 +6,13 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/chartgen/helm"
 	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/consistency"
+	"github.com/capstan-project/capstan/controllers/manifest"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -100,6 +102,16 @@ func (s *session) find(revision state.Revision) (*helm.Release, error) {
 	}
 
 	return rel, err
+}
+
+// objectsOf returns the objects of a revision; none if its record cannot be decoded.
+func (s *session) objectsOf(revision state.Revision) ([]*unstructured.Unstructured, error) {
+	record, err := s.store.Find(revision.Number)
+	if err != nil || record == nil {
+		return nil, err
+	}
+
+	return manifest.Decode(record.Manifest)
 }
 
 // run runs an action, and adds to its result what it has written.

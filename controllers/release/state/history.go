@@ -84,6 +84,9 @@ type Memory struct {
 	// Kinds are those that the CRDs of the release define. Objects of these kinds need the release's manager: its webhooks
 	// admit them, and it processes their finalizers.
 	Kinds []schema.GroupResource
+	// Verified are objects that are known to be as the newest revision defines them. An upgrade neither reads nor tries
+	// those that it defines in the same way.
+	Verified []object.Snapshot
 	// Owner is the resource as it is recorded with each revision.
 	Owner Owner
 	// Announce is called before a revision is written; it may be nil.
