@@ -120,7 +120,7 @@ func newDependencies(
 
 	// What sources offer is found out by other workers.
 	offering := *planner.Sources
-	offering.Watched = local.Watches.Find
+	offering.Watched, offering.Metadata = local.Watches.Find, planner.Charts.Metadata
 	planner.Sources.Seats = seats.OfKinds(options.Concurrency)
 
 	pool := &clusters.Pool{

@@ -175,9 +175,9 @@ func (s *Source) newest(
 			return Version{}, nil, nil, err
 		}
 
-		files, err := s.Files(ctx, newest)
+		metadata, err := s.metadata(ctx, newest)
 		if err == nil {
-			return newest, released, files.Metadata, nil
+			return newest, released, metadata, nil
 		}
 
 		if !IsNotFound(err) || attempt == maxUnpublished {
@@ -190,6 +190,22 @@ func (s *Source) newest(
 
 		released = slices.DeleteFunc(released, func(v Version) bool { return v.Name == newest.Name })
 	}
+}
+
+// metadata returns the metadata of a version.
+func (s *Source) metadata(ctx context.Context, version Version) ([]byte, error) {
+	if s.Metadata != nil {
+		if kept := s.Metadata(version); kept != nil {
+			return kept, nil
+		}
+	}
+
+	files, err := s.Files(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+
+	return files.Metadata, nil
 }
 
 // Pick selects a version from a list that is sorted newest first. requested is an exact version, a range such as

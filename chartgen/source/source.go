@@ -117,6 +117,8 @@ type Source struct {
 	Digest string
 	// Trust describes the signatures that the place requires; nil for none.
 	Trust func(ctx context.Context) (string, error)
+	// Metadata returns the metadata of a version that was read before, and nil for others; nil if none is kept.
+	Metadata func(Version) []byte
 	// Admit gives the caller a turn to ask the place, which ends with done; nil if that needs none. Where nothing has to
 	// be asked, none is taken.
 	Admit func() (done func(), err error)

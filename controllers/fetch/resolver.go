@@ -33,6 +33,9 @@ type Resolver struct {
 	Policy *Policy
 	// Watched finds ConfigMaps and Secrets without a request, as they were a moment ago; nil to list them.
 	Watched source.Find
+	// Metadata returns the metadata of a version that was read for a provider before, and nil for others; nil if none is
+	// kept.
+	Metadata func(v1alpha2.Provider, source.Version) []byte
 	// Seats bound how many workers wait for sources that the resources of each kind name; none for no bound.
 	Seats map[v1alpha2.ProviderType]*seats.Seats
 }
@@ -246,6 +249,10 @@ func (r *Resolver) List(
 	from, err := r.Source(provider)
 	if err != nil {
 		return nil, nil, err
+	}
+
+	if r.Metadata != nil {
+		from.Metadata = func(version source.Version) []byte { return r.Metadata(provider, version) }
 	}
 
 	return from.List(ctx)

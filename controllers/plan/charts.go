@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/store"
@@ -140,6 +141,24 @@ func (c *Charts) recall(ctx context.Context, provider v1alpha2.Provider, wanted 
 	}
 
 	return &Chart{content: found, fetched: last.fetched, from: wanted, unsaved: last.unsaved}, nil
+}
+
+// Metadata returns the metadata of a version, if the chart of the provider that was found last has been built from its
+// components; nil otherwise.
+func (c *Charts) Metadata(provider v1alpha2.Provider, version source.Version) []byte {
+	value, ok := c.found.Load(idOf(provider))
+	last, _ := value.(foundChart)
+
+	if !ok || version.Fingerprint == "" || last.from != version {
+		return nil
+	}
+
+	cached, ok := c.contents.Get(last.digest)
+	if !ok {
+		return nil
+	}
+
+	return chartgen.PublishedMetadata(cached.(*content).Chart)
 }
 
 // remember keeps the chart that was found for a provider.

@@ -2,16 +2,20 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/store"
 )
 
@@ -65,6 +69,42 @@ func TestWaitForABuild(t *testing.T) {
 	_, err = planner.Plan(t.Context(), Request{Provider: p, Scope: c})
 	g.Expect(err).NotTo(HaveOccurred())
 }
+
+// TestMetadataOfAVersionThatWasRead: the source need not be asked for it again.
+func TestMetadataOfAVersionThatWasRead(t *testing.T) {
+	g := NewWithT(t)
+
+	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capd-system", Name: "docker"}}
+	p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: samples}
+
+	found, planner, err := find(t, writableClient(), p, false)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(planner.Charts.Metadata(p, found.from))).To(ContainSubstring("releaseSeries"))
+
+	other := found.from
+	other.Fingerprint = "changed"
+	g.Expect(planner.Charts.Metadata(p, other)).To(BeNil())
+	g.Expect(planner.Charts.Metadata(aws("v1.0.0"), found.from)).To(BeNil(), "another resource's is not used")
+
+	from, err := planner.Sources.Source(p)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	from.Place = unread{from.Place}
+	_, _, err = from.List(t.Context())
+	g.Expect(err).To(MatchError(errUnread))
+
+	from.Metadata = func(version source.Version) []byte { return planner.Charts.Metadata(p, version) }
+	versions, metadata, err := from.List(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(metadata.Contract(versions[0].Name)).NotTo(BeEmpty())
+}
+
+var errUnread = errors.New("read")
+
+// unread is a place whose files must not be read.
+type unread struct{ source.Place }
+
+func (unread) Files(context.Context, source.Version) (*source.Files, error) { return nil, errUnread }
 
 func TestInstalledChartsAreReadOnce(t *testing.T) {
 	g := NewWithT(t)
