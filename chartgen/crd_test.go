@@ -131,7 +131,7 @@ func TestJSONOfCRDs(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(yaml.YAMLToJSON(f.Data)).To(MatchJSON(kept), f.Name)
 			g.Expect(yaml.JSONToYAML(kept)).To(Equal(f.Data), f.Name)
-			g.Expect(cap(f.Data)).To(BeNumerically("<", len(f.Data)*9/8+(8<<10)), f.Name+" takes no memory that it does not need")
+			g.Expect(cap(f.Data)).To(BeNumerically("<", len(f.Data)*9/8+(8<<10)), f.Name+" takes no memory in vain")
 		}
 	}
 

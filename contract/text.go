@@ -48,7 +48,8 @@ func byRule(findings []Finding) [][]Finding {
 	return groups
 }
 
-// Text returns each broken rule once, followed by its findings and its explanation. The folder of all files comes first.
+// Text returns each broken rule once, followed by its findings and its explanation. The folder of all files comes
+// first.
 func Text(findings []Finding) string {
 	var b strings.Builder
 

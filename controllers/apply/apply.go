@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,7 +36,7 @@ func (s *Set) Apply() (Results, error) {
 
 	pruned, err := s.prune()
 
-	return append(results, pruned...), err
+	return slices.Concat(results, pruned), err
 }
 
 // applyWave applies the objects of one wave, kind by kind in Helm's order. It stops after the first kind of which an

@@ -96,7 +96,11 @@ func TestRefusalNamesField(t *testing.T) {
 		"version"))
 	g.Expect(err).To(BeAssignableToTypeOf(&RejectedError{}))
 
-	rejected := err.(*RejectedError)
+	rejected := func() *RejectedError {
+		target := &RejectedError{}
+		_ = errors.As(err, &target)
+		return target
+	}()
 	rejected.Objects[0].Variables = []string{"TOKEN"}
 	g.Expect(rejected).To(MatchError(ContainSubstring("; correct the variables TOKEN or the resource's patches")))
 }

@@ -23,9 +23,9 @@ func (c *Client) remove(list Objects) (Results, error) {
 	return c.removeEach(list, c.removeOne)
 }
 
-// removeEach calls a function that deletes an object for all objects in parallel, but for aggregated ClusterRoles first:
-// when one is deleted that they gather rules from, Kubernetes applies the rest of the rules, and would create them
-// again.
+// removeEach calls a function that deletes an object for all objects in parallel, but for aggregated ClusterRoles
+// first: when one is deleted that they gather rules from, Kubernetes applies the rest of the rules, and would create
+// them again.
 func (c *Client) removeEach(
 	list Objects, remove func(*unstructured.Unstructured) (Result, error),
 ) (Results, error) {
@@ -127,8 +127,8 @@ func (c *Client) resolveKey(key object.Key) (object.Key, error) {
 	return key, nil
 }
 
-// prune deletes what is dropped after the objects have been applied. These are in place, so what keeps others from being
-// deleted is no failure of the action: they stay in the inventory, for a later Prune.
+// prune deletes what is dropped after the objects have been applied. These are in place, so what keeps others from
+// being deleted is no failure of the action: they stay in the inventory, for a later Prune.
 func (s *Set) prune() (Results, error) {
 	results, err := s.remove(s.dropped)
 

@@ -1,5 +1,5 @@
-// Package asks reads what the annotations of an object ask of the operator: when it is applied and deleted, and what may
-// be done with it.
+// Package asks reads what the annotations of an object ask of the operator: when it is applied and deleted, and what
+// may be done with it.
 package asks
 
 import (

@@ -52,11 +52,10 @@ func known(annotations map[string]string, annotation string) *int {
 	return &order
 }
 
-// Place is a position in the order of a release; lower ones come first. Objects with the same place are a wave: they are
-// applied together once those of all earlier waves are healthy, and deleted together once those of all earlier waves are
-// gone. Objects of the release's own kinds
-// follow the others of the same order when they are applied, and precede them when they are deleted: they need the
-// release's manager.
+// Place is a position in the order of a release; lower ones come first. Objects with the same place are a wave: they
+// are applied together once those of all earlier waves are healthy, and deleted together once those of all earlier
+// waves are gone. Objects of the release's own kinds follow the others of the same order when they are applied, and
+// precede them when they are deleted: they need the release's manager.
 type Place int
 
 // Applied returns where an object comes when the release is applied. own reports whether its kind is the release's

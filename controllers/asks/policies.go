@@ -13,8 +13,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/problem"
 )
 
-// values are the policies: the values of each annotation, from that which allows the least to that which allows the most, and the one
-// that applies without an annotation.
+// values are the policies: the values of each annotation, from that which allows the least to that which allows the
+// most, and the one that applies without an annotation.
 var values = []struct {
 	annotation string
 	allowed    []string

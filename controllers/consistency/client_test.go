@@ -147,6 +147,7 @@ func TestReadAfterRestore(t *testing.T) {
 
 		// The fake server counts the versions of each object.
 		g.Expect(w.server.Delete(t.Context(), node)).To(Succeed())
+
 		backup.ResourceVersion = ""
 		g.Expect(w.server.Create(t.Context(), backup)).To(Succeed())
 		w.catchUp(t)

@@ -178,6 +178,7 @@ spec:
   - name: v2
     schema: {}
 `
+
 	parse := func(description string) (object map[string]any) {
 		g.Expect(yaml.Unmarshal([]byte(strings.NewReplacer(
 			"        DESCRIPTION\n", description, ", DESCRIPTION", strings.ReplaceAll(description, "        ", ", "),

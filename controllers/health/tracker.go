@@ -294,29 +294,15 @@ func (t *Tracker) look(ctx context.Context, owner Owner, o object.Key) (look, er
 	w := t.watchOf(o)
 	t.mu.Unlock()
 
-	stale := look{stale: true, verified: !recorded.drifted}
-
 	if !w.shows() {
-		found := look{blind: w.runs() && w.blind, unwatched: w.refused || w.informer == nil && t.watches != nil}
-		found.starting = w.runs() && !found.blind
-		exists := recorded.verified != nil && kindsWithoutStatus[o.GroupKind()]
-
-		if exists && found.starting && time.Since(w.started) < startTime {
-			stale.starting = true
-			return stale, nil
-		}
-
-		read, err := get(ctx, owner.Reader, o)
-		found.compare(read, recorded)
-
-		return found, err
+		return t.lookUnshown(ctx, owner, o, recorded, w)
 	}
 
 	shown, version := w.get(o)
 
 	switch isBehind := recorded.isNewerThan(version); {
 	case isBehind && time.Since(recorded.since) < startTime:
-		return stale, nil
+		return look{stale: true, verified: !recorded.drifted}, nil
 	case isBehind:
 		return t.lookBehind(ctx, owner, o, recorded)
 	}
@@ -338,6 +324,24 @@ func (t *Tracker) look(ctx context.Context, owner Owner, o object.Key) (look, er
 // isNewerThan reports whether what was recorded is newer than a version.
 func (k *known) isNewerThan(version string) bool {
 	return k.verified != nil && object.IsOlder(version, k.verified.ResourceVersion)
+}
+
+// lookUnshown looks at an object of a kind whose watch does not show any yet, or no longer.
+func (t *Tracker) lookUnshown(
+	ctx context.Context, owner Owner, o object.Key, recorded known, w watch,
+) (look, error) {
+	found := look{blind: w.runs() && w.blind, unwatched: w.refused || w.informer == nil && t.watches != nil}
+	found.starting = w.runs() && !found.blind
+	exists := recorded.verified != nil && kindsWithoutStatus[o.GroupKind()]
+
+	if exists && found.starting && time.Since(w.started) < startTime {
+		return look{stale: true, verified: !recorded.drifted, starting: true}, nil
+	}
+
+	read, err := get(ctx, owner.Reader, o)
+	found.compare(read, recorded)
+
+	return found, err
 }
 
 // lookBehind looks at an object at the API server, because its watch is behind what was recorded for long. If the API

@@ -14,6 +14,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/store"
@@ -96,7 +97,7 @@ func TestMetadataOfAVersionThatWasRead(t *testing.T) {
 	from.Metadata = func(version source.Version) []byte { return planner.Charts.Metadata(p, version) }
 	versions, metadata, err := from.List(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(metadata.Contract(versions[0].Name)).NotTo(BeEmpty())
+	g.Expect(bundle.Contract(metadata, versions[0].Name)).NotTo(BeEmpty())
 }
 
 var errUnread = errors.New("read")

@@ -427,6 +427,7 @@ func (r *run) known(ctx context.Context) (state.Memory, error) {
 	memory := r.knownAlone()
 
 	var err error
+
 	memory.Kinds, err = r.ownKinds(ctx)
 
 	return memory, err
@@ -444,8 +445,8 @@ func (r *run) knownAlone() state.Memory {
 }
 
 // announce enters in the status what is about to be written of a revision: a record whose resource does not know of it
-// proves nothing, also if the operator stops before the end of this run. The objects are those that the release may have
-// from then on; nil if these are as before.
+// proves nothing, also if the operator stops before the end of this run. The objects are those that the release may
+// have from then on; nil if these are as before.
 func (r *run) announce(ctx context.Context, revision state.Revision, objects []object.Key) error {
 	if err := checkStopping(ctx); err != nil && revision.Status.Pending() {
 		return err

@@ -42,7 +42,8 @@ func (r *run) plan(ctx context.Context) (plan.Plan, error) {
 	return made, err
 }
 
-// keepPlan keeps a plan for later reconciles of the same change, unless it has failed, or may not be what the source has.
+// keepPlan keeps a plan for later reconciles of the same change, unless it has failed, or may not be what the source
+// has.
 func (r *run) keepPlan(asked asked, made plan.Plan, err error) {
 	r.memory.planned = nil
 

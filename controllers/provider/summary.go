@@ -82,6 +82,15 @@ func (r *run) conclude(care, change Result) Summary {
 	return r.attemptFailed(care)
 }
 
+// withoutName replaces the name that a cause begins with, where the sentence names it already.
+func withoutName(cause, name string) string {
+	if rest, found := strings.CutPrefix(cause, name+" "); found {
+		return "it " + rest
+	}
+
+	return cause
+}
+
 // stopped is the result of a change that ended early: what runs meanwhile, and why what is wanted is not applied.
 func (r *run) stopped(care, change Result) Result {
 	change.Cause = change.text()
@@ -116,10 +125,7 @@ func (r *run) stopped(care, change Result) Result {
 	}
 
 	said.wanted = r.wanted() + " is not applied" + yet
-
-	if problem, names := strings.CutPrefix(change.Cause, "version "+r.wanted()+" "); names {
-		said.causes[0] = "it " + problem
-	}
+	said.causes[0] = withoutName(change.Cause, "version "+r.wanted())
 
 	if r.installed.Record != nil && !r.installed.runs() && (r.installed.health != nil || !r.installed.deployed()) {
 		said.causes = append(said.causes, r.installed.problem())

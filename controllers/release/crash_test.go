@@ -79,7 +79,9 @@ var _ = Describe("A process that is killed", func() {
 
 	// Steps of a process that may be killed ignore errors.
 	nothing := func(SpecContext, *release.Engine, string) {}
-	installFirst := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = applySpec(ctx, e, first(namespace)) }
+	installFirst := func(ctx SpecContext, e *release.Engine, namespace string) {
+		_, _ = applySpec(ctx, e, first(namespace))
+	}
 	applySecond := func(ctx SpecContext, e *release.Engine, namespace string) {
 		_, _ = applySpec(ctx, e, second(namespace))
 	}

@@ -72,9 +72,9 @@ var _ = Describe("The engine", func() {
 
 		_, err := applyObserved(cancelled, engine, spec, seen)
 		Expect(err).To(MatchError(context.Canceled))
-		_, err = engine.Uninstall(cancelled, releaseIn(namespace), state.Memory{}, release.UninstallOptions{Newest: state.Revision{
-			ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1},
-		}})
+		_, err = engine.Uninstall(cancelled, releaseIn(namespace), state.Memory{}, release.UninstallOptions{
+			Newest: state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1}},
+		})
 		Expect(err).To(MatchError(context.Canceled))
 		Expect(history(ctx, namespace)).To(BeEmpty())
 	})
@@ -111,7 +111,8 @@ var _ = Describe("The engine", func() {
 		c.Files = append(c.Files, chart.File{Name: "cluster-template.yaml", Data: noise})
 		mustApply(ctx, newEngine("one"), newSpec(namespace, c, nil))
 
-		_, err := applySpec(ctx, newEngine("one"), newSpec(namespace, chartOf("1.1.0"), map[string]any{"noise": string(noise)}))
+		large := newSpec(namespace, chartOf("1.1.0"), map[string]any{"noise": string(noise)})
+		_, err := applySpec(ctx, newEngine("one"), large)
 		expectError[*storage.Error](err)
 		Expect(err).To(MatchError(ContainSubstring(namespace + "/" + secretOf(2))))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))

@@ -277,7 +277,8 @@ var _ = Describe("A release", func() {
 
 		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", "")))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "wanted"))
-		Expect(result.With(apply.Left)).To(ConsistOf(HaveField("Object.Name", "survivors.release.test"), HaveField("Object.Name", "wanted")))
+		Expect(result.With(apply.Left)).To(ConsistOf(
+			HaveField("Object.Name", "survivors.release.test"), HaveField("Object.Name", "wanted")))
 		run(ctx, "kubectl", "get", "crd", "survivors.release.test")
 	})
 })

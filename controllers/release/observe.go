@@ -159,7 +159,9 @@ func (e *Engine) Names(ctx context.Context, namespace string) ([]string, error) 
 	names := map[string]bool{}
 	options := metav1.ListOptions{LabelSelector: storage.Selector(""), Limit: recordsPage}
 
-	for page, err := range paging.Pages(ctx, options, e.connection.Metadata.Resource(secretsResource).Namespace(namespace).List) {
+	secrets := e.connection.Metadata.Resource(secretsResource).Namespace(namespace)
+
+	for page, err := range paging.Pages(ctx, options, secrets.List) {
 		if err != nil {
 			return nil, fmt.Errorf("list the releases in namespace %s: %w", namespace, err)
 		}

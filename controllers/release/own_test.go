@@ -128,6 +128,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 
 	It("that the API server refuses fail the revision", func(ctx SpecContext) {
 		revision := staged(ctx, specOf(namespace, "1.0.0", configMap("config", ""), custom(plural, "x")))
+
 		Eventually(func() bool {
 			refused := newRefusedEngine(plural, http.MethodPost, http.MethodPatch)
 			_, err := advanceOnce(ctx, refused, releaseIn(namespace), revision)

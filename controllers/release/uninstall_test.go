@@ -57,7 +57,8 @@ var _ = Describe("An uninstall", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "moved"))
 		Expect(result.With(apply.Deleted)).To(ConsistOf(HaveField("Object.Name", "config")))
-		Expect(result.With(apply.Left)).To(ConsistOf(HaveField("Object.Name", "kept"), HaveField("Object.Name", "leftovers.release.test")))
+		Expect(result.With(apply.Left)).To(ConsistOf(
+			HaveField("Object.Name", "kept"), HaveField("Object.Name", "leftovers.release.test")))
 		run(ctx, "kubectl", "get", "crd", "leftovers.release.test")
 	})
 

@@ -192,9 +192,9 @@ func (r *Removal) Uninstall(ctx context.Context) error {
 	return nil
 }
 
-// deletesAtOnce reports whether all objects are deleted at the same time. Otherwise those of the release's own kinds have
-// to be gone before the manager, which processes their finalizers, is deleted. Nothing waits if a user does not want
-// that, or if the manager is deleted with the namespace anyway.
+// deletesAtOnce reports whether all objects are deleted at the same time. Otherwise those of the release's own kinds
+// have to be gone before the manager, which processes their finalizers, is deleted. Nothing waits if a user does not
+// want that, or if the manager is deleted with the namespace anyway.
 func (r *Removal) deletesAtOnce() bool {
 	return r.terminating || v1alpha2.Asks(r.Provider, v1alpha2.DeleteInUseAnnotation)
 }

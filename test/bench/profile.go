@@ -45,8 +45,8 @@ func (p profiler) Flags() []string {
 	return []string{"--pprof-bind-address=" + p.address}
 }
 
-// Start starts CPU profiles of some seconds, cpu-NAME.pb.gz and cpu-NAME-server.pb.gz, and returns a function that waits
-// for their end and takes a heap profile of the operator, heap-NAME.pb.gz.
+// Start starts CPU profiles of some seconds, cpu-NAME.pb.gz and cpu-NAME-server.pb.gz, and returns a function that
+// waits for their end and takes a heap profile of the operator, heap-NAME.pb.gz.
 func (p profiler) Start(
 	ctx context.Context, server *rest.Config, name string, period time.Duration,
 ) func() error {

@@ -80,7 +80,9 @@ func kindOf(r bed.Request) string {
 
 // inOrder returns a table of requests with the time since a stage has begun, and how long each took.
 func inOrder(requests []bed.Request, begin time.Time) string {
-	requests = slices.SortedFunc(slices.Values(requests), func(a, b bed.Request) int { return a.Received.Compare(b.Received) })
+	requests = slices.SortedFunc(slices.Values(requests), func(a, b bed.Request) int {
+		return a.Received.Compare(b.Received)
+	})
 
 	table := &strings.Builder{}
 	for _, r := range requests {

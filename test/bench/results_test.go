@@ -17,7 +17,10 @@ func twoRounds() (*setting, results) {
 
 	for _, factor := range []time.Duration{1, 2} {
 		r.add(capstan, stageFigures{
-			install: {took: factor * 5 * time.Second, requests: 240, writes: 100, cpu: 1500 * time.Millisecond, peak: 90 << 20, serverCPU: 4},
+			install: {
+				took: factor * 5 * time.Second, requests: 240, writes: 100,
+				cpu: 1500 * time.Millisecond, peak: 90 << 20, serverCPU: 4,
+			},
 			change:  {took: factor * 100 * time.Millisecond, requests: 30},
 			correct: {took: factor * time.Second},
 		})

@@ -133,8 +133,8 @@ func (t *tab) show(page, scheme string, height int64) {
 // changing matches what is another one each time that a page is shown.
 var changing = regexp.MustCompile(`\b\d+[smh](\d+[sm])?\b`)
 
-// picture makes sure that the tab shows the words of a picture in the documentation, which are in a file beside it. With
-// the folder SCREENSHOTS, it makes the picture; see the target screenshots of the Makefile.
+// picture makes sure that the tab shows the words of a picture in the documentation, which are in a file beside it.
+// With the folder SCREENSHOTS, it makes the picture; see the target screenshots of the Makefile.
 func (t *tab) picture(name string) {
 	GinkgoHelper()
 

@@ -116,8 +116,8 @@ func (s *Store) isComplete(revision int) bool {
 	return s.statuses[revision].Applied() && !s.memory.Of(revision).Staged()
 }
 
-// healthy returns the newest healthy revision, because it is the target of a rollback. If that one is paused, it returns
-// the newest that is not, too.
+// healthy returns the newest healthy revision, because it is the target of a rollback. If that one is paused, it
+// returns the newest that is not, too.
 func (s *Store) healthy() []int {
 	var found []int
 

@@ -168,8 +168,8 @@ func (i *Input) openEntry(
 	return opened, err
 }
 
-// variablesOf returns the variables of a version of a source: an exact one, a range, or the newest for an empty one. The
-// place is where the source is, for errors.
+// variablesOf returns the variables of a version of a source: an exact one, a range, or the newest for an empty one.
+// The place is where the source is, for errors.
 func variablesOf(ctx context.Context, place string, from *source.Source, version string) ([]chartgen.Variable, error) {
 	opened, err := fetch(ctx, place, from, version)
 	if err != nil {

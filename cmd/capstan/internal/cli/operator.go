@@ -103,7 +103,9 @@ func readOperatorConfig(ctx context.Context, c client.Reader, namespace string) 
 // error can be a *NoOperatorError or an *AmbiguousOperatorError.
 func FindOperator(ctx context.Context, c client.Reader, namespace string) (*appsv1.Deployment, error) {
 	list := &appsv1.DeploymentList{}
-	if err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{operatorLabel: operatorLabelValue}); err != nil {
+	if err := c.List(
+		ctx, list, client.InNamespace(namespace), client.MatchingLabels{operatorLabel: operatorLabelValue},
+	); err != nil {
 		return nil, fmt.Errorf("list Deployments: %w", err)
 	}
 

@@ -135,8 +135,8 @@ func (o *diffOptions) compare(ctx context.Context, cluster *cli.Cluster, p v1alp
 	return o.describe(p, plan, c, findings), nil
 }
 
-// compareResources is compare for users who may not read Helm's records: instead of what is installed, it takes what the
-// resource in the cluster asks for, with the installed version. A warning says so.
+// compareResources is compare for users who may not read Helm's records: instead of what is installed, it takes what
+// the resource in the cluster asks for, with the installed version. A warning says so.
 func (o *diffOptions) compareResources(
 	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider,
 ) (*difference, error) {
@@ -191,8 +191,8 @@ func (o *diffOptions) compareResources(
 		o.Warnf("the changes of CRDs were not checked: %s", err)
 	}
 
-	o.Warnf("what the resource asks for is compared, not what is installed, because you may not list secrets in namespace "+
-		"%s; unknown are %s", p.GetNamespace(), unknown)
+	o.Warnf("what the resource asks for is compared, not what is installed, because you may not list secrets in "+
+		"namespace %s; unknown are %s", p.GetNamespace(), unknown)
 
 	return o.describe(p, preview, c, texts(report)), nil
 }

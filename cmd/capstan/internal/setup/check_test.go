@@ -26,7 +26,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"as needed":       {version: "v1.36.1", allowed: true},
 		"of a cloud":      {version: "v1.34.2-gke.100+abc", allowed: true},
-		"too old":         {version: "v1.29.9", allowed: true, want: "needs Kubernetes >=1.30.0-0, and the API server has v1.29.9"},
+		"too old":         {version: "v1.29.9", allowed: true, want: ">=1.30.0-0, and the API server has v1.29.9"},
 		"few permissions": {version: "v1.36.1", warning: "Warning: the API server may refuse a part of the installation"},
 		"both at once":    {version: "v1.29.9", want: "nothing was changed"},
 	} {
