@@ -99,6 +99,7 @@ func TestRefusalNamesField(t *testing.T) {
 	rejected := func() *RejectedError {
 		target := &RejectedError{}
 		_ = errors.As(err, &target)
+
 		return target
 	}()
 	rejected.Objects[0].Variables = []string{"TOKEN"}
