@@ -35,12 +35,8 @@ type Charts struct {
 	providers client.Reader
 	metrics   *metrics.Recorder
 
-	// found are the charts that were last found for providers: providerID -> foundChart.
-	found sync.Map
-	// saved are the charts that were last stored for providers: providerID -> digest.
-	saved sync.Map
-	// patched are the CRDs of the providers' charts, as their resources patch them: providerID -> patchedCRDs.
-	patched sync.Map
+	mu         sync.Mutex
+	ofProvider map[providerID]chartsOfProvider
 	// contents are those of charts that were used last: digest -> *content.
 	contents *lru.Cache
 
@@ -54,8 +50,37 @@ type Charts struct {
 func NewCharts(store *store.Store, providers client.Reader, recorder *metrics.Recorder) *Charts {
 	return &Charts{
 		store: store, providers: providers, metrics: recorder, contents: lru.New(maxContents),
-		building: make(chan struct{}, 1),
+		building: make(chan struct{}, 1), ofProvider: map[providerID]chartsOfProvider{},
 	}
+}
+
+// chartsOfProvider is what is remembered of the charts of one provider.
+type chartsOfProvider struct {
+	// found is the chart that was found last; without a digest if none was.
+	found foundChart
+	// saved is the digest of the chart that was stored last.
+	saved string
+	// patched are the CRDs of a chart as the resource patches them.
+	patched patchedCRDs
+}
+
+// of returns what is remembered of the charts of a provider.
+func (c *Charts) of(provider v1alpha2.Provider) chartsOfProvider {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return c.ofProvider[idOf(provider)]
+}
+
+// note changes what is remembered of the charts of a provider.
+func (c *Charts) note(provider v1alpha2.Provider, change func(*chartsOfProvider)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	id := idOf(provider)
+	remembered := c.ofProvider[id]
+	change(&remembered)
+	c.ofProvider[id] = remembered
 }
 
 // providerID identifies a provider's resource.
@@ -107,7 +132,7 @@ func (c *Charts) Find(
 
 	found, err := c.load(ctx, provider, from, version, refresh)
 	if err != nil {
-		c.found.Delete(idOf(provider)) // it may have become untrusted
+		c.note(provider, func(p *chartsOfProvider) { p.found = foundChart{} }) // it may have become untrusted
 
 		return nil, err
 	}
@@ -121,13 +146,8 @@ func (c *Charts) Find(
 
 // recall returns the chart of the provider when it was found last, if that was of the same content; nil otherwise.
 func (c *Charts) recall(ctx context.Context, provider v1alpha2.Provider, wanted source.Version) (*Chart, error) {
-	value, ok := c.found.Load(idOf(provider))
-	if !ok || wanted.Fingerprint == "" {
-		return nil, nil
-	}
-
-	last := value.(foundChart)
-	if last.from != wanted {
+	last := c.of(provider).found
+	if wanted.Fingerprint == "" || last.from != wanted {
 		return nil, nil
 	}
 
@@ -146,10 +166,8 @@ func (c *Charts) recall(ctx context.Context, provider v1alpha2.Provider, wanted 
 // Metadata returns the metadata of a version, if the chart of the provider that was found last has been built from its
 // components; nil otherwise.
 func (c *Charts) Metadata(provider v1alpha2.Provider, version source.Version) []byte {
-	value, ok := c.found.Load(idOf(provider))
-	last, _ := value.(foundChart)
-
-	if !ok || version.Fingerprint == "" || last.from != version {
+	last := c.of(provider).found
+	if version.Fingerprint == "" || last.from != version {
 		return nil
 	}
 
@@ -163,7 +181,9 @@ func (c *Charts) Metadata(provider v1alpha2.Provider, version source.Version) []
 
 // remember keeps the chart that was found for a provider.
 func (c *Charts) remember(provider v1alpha2.Provider, found *Chart) {
-	c.found.Store(idOf(provider), foundChart{found.Digest, found.fetched, found.from, found.unsaved})
+	c.note(provider, func(p *chartsOfProvider) {
+		p.found = foundChart{found.Digest, found.fetched, found.from, found.unsaved}
+	})
 }
 
 // load reads the chart from the store, or fetches it from its source. While the source is out of
@@ -279,10 +299,7 @@ func (c *Charts) share(stored *store.Stored) (*content, error) {
 // it is no longer stored. The digest may come from Helm's records, which prove nothing, so the status must name it as
 // well.
 func (c *Charts) Installed(ctx context.Context, provider v1alpha2.Provider, digest string) (*chart.Chart, error) {
-	value, _ := c.found.Load(idOf(provider))
-	last, _ := value.(foundChart)
-
-	if digest != last.digest && !slices.Contains(chartsOf(provider.GetStatus(), ""), digest) {
+	if digest != c.of(provider).found.digest && !slices.Contains(chartsOf(provider.GetStatus(), ""), digest) {
 		return nil, fmt.Errorf("chart %s of %s: %w", digest, v1alpha2.Label(provider), store.ErrNotFound)
 	}
 

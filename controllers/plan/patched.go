@@ -23,16 +23,14 @@ type patchedCRDs struct {
 // patch returns the CRDs of a chart of a provider as the resource patches them. The error is a
 // *problem.Error.
 func (c *Charts) patch(provider v1alpha2.Provider, digest string, files []chart.File) (*manifest.CRDs, error) {
-	id, spec := idOf(provider), provider.GetSpec().DeepCopy()
+	spec := provider.GetSpec().DeepCopy()
 	wanted := patchedCRDs{digest: digest, patches: spec.Patches, manifestPatches: spec.ManifestPatches}
 
-	if known, ok := c.patched.Load(id); ok {
-		found := known.(patchedCRDs)
+	last := c.of(provider).patched
 
-		wanted.CRDs = found.CRDs
-		if reflect.DeepEqual(found, wanted) {
-			return found.CRDs, nil
-		}
+	wanted.CRDs = last.CRDs
+	if last.CRDs != nil && reflect.DeepEqual(last, wanted) {
+		return last.CRDs, nil
 	}
 
 	crds, err := manifest.PatchCRDs(files, spec)
@@ -41,7 +39,7 @@ func (c *Charts) patch(provider v1alpha2.Provider, digest string, files []chart.
 	}
 
 	wanted.CRDs = crds
-	c.patched.Store(id, wanted)
+	c.note(provider, func(p *chartsOfProvider) { p.patched = wanted })
 
 	return crds, nil
 }

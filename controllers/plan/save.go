@@ -41,8 +41,11 @@ func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Ch
 // replaces reports whether a chart that was just stored may leave another one of the provider unused: not the first
 // one, nor one that its status names. The one before is not in the status if it could not be planned.
 func (c *Charts) replaces(provider v1alpha2.Provider, named []string, digest string) bool {
-	last, exists := c.saved.Swap(idOf(provider), digest)
-	if exists && last != digest {
+	var last string
+
+	c.note(provider, func(p *chartsOfProvider) { last, p.saved = p.saved, digest })
+
+	if last != "" && last != digest {
 		return true
 	}
 
@@ -60,9 +63,10 @@ func (c *Charts) Collect(ctx context.Context, gone v1alpha2.Provider) {
 
 // Forget removes what is in memory of a provider.
 func (c *Charts) Forget(provider v1alpha2.Provider) {
-	c.found.Delete(idOf(provider))
-	c.saved.Delete(idOf(provider))
-	c.patched.Delete(idOf(provider))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	delete(c.ofProvider, idOf(provider))
 }
 
 // collect deletes the charts that no resource uses. Those of a provider are given.
@@ -82,10 +86,11 @@ func (c *Charts) collect(ctx context.Context, provider v1alpha2.Provider, own []
 func (c *Charts) usedByOthers(ctx context.Context, provider v1alpha2.Provider) (sets.Set[string], error) {
 	digests := sets.New[string]()
 
-	c.found.Range(func(_, value any) bool {
-		digests.Insert(value.(foundChart).digest)
-		return true
-	})
+	c.mu.Lock()
+	for _, remembered := range c.ofProvider {
+		digests.Insert(remembered.found.digest)
+	}
+	c.mu.Unlock()
 
 	for _, t := range v1alpha2.ProviderTypes() {
 		list := t.NewList()
