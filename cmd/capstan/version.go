@@ -125,7 +125,7 @@ type operator struct {
 // newOperator returns the operator of a Deployment, and what it has published; nil if nothing.
 func newOperator(d *appsv1.Deployment, published *controllers.Published) *operator {
 	return &operator{
-		ProgramVersion: cli.OperatorVersion(published), Namespace: d.Namespace, Deployment: d.Name,
+		ProgramVersion: cli.OperatorVersion(d, published), Namespace: d.Namespace, Deployment: d.Name,
 		Image: cli.OperatorImage(d),
 	}
 }

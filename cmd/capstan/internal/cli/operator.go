@@ -76,7 +76,7 @@ func readOperatorConfig(ctx context.Context, c client.Reader, namespace string) 
 		return nil, err
 	}
 
-	known := published != nil
+	version, known := OperatorVersion(deployment, published), published != nil
 	if !known {
 		published = &controllers.Published{}
 	}
@@ -87,7 +87,7 @@ func readOperatorConfig(ctx context.Context, c client.Reader, namespace string) 
 	}
 
 	config.Options.Namespace = deployment.Namespace
-	config.Operator = OperatorVersion(published)
+	config.Operator = version
 	config.Contents = published.Files
 
 	if !known {

@@ -19,10 +19,11 @@ type ProgramVersion struct {
 	ChartFormat string `json:"chartFormat,omitempty"`
 }
 
-// OperatorVersion returns the version that the operator has published; empty for nil.
-func OperatorVersion(published *controllers.Published) ProgramVersion {
+// OperatorVersion returns the version that the operator has published, or, if that is nil because it has not run yet, the
+// version of the chart that its Deployment is from.
+func OperatorVersion(deployment *appsv1.Deployment, published *controllers.Published) ProgramVersion {
 	if published == nil {
-		return ProgramVersion{}
+		return ProgramVersion{Version: deployment.Labels["app.kubernetes.io/version"]}
 	}
 
 	return ProgramVersion{Version: published.Version, ChartFormat: published.ChartFormat}

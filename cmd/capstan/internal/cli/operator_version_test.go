@@ -6,6 +6,8 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capstan-project/capstan/controllers"
 )
 
 func TestOperatorImage(t *testing.T) {
@@ -15,6 +17,18 @@ func TestOperatorImage(t *testing.T) {
 
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy"}, {Name: "operator", Image: "capstan:v1"}}
 	g.Expect(OperatorImage(d)).To(Equal("capstan:v1"))
+}
+
+func TestOperatorVersion(t *testing.T) {
+	g := NewWithT(t)
+	d := &appsv1.Deployment{}
+	g.Expect(OperatorVersion(d, nil)).To(BeZero())
+
+	d.Labels = map[string]string{"app.kubernetes.io/version": "v1.2.3"}
+	g.Expect(OperatorVersion(d, nil)).To(Equal(ProgramVersion{Version: "v1.2.3"}))
+
+	published := &controllers.Published{Version: "v1.2.4", ChartFormat: "7"}
+	g.Expect(OperatorVersion(d, published)).To(Equal(ProgramVersion{"v1.2.4", "7"}))
 }
 
 func TestDifferences(t *testing.T) {
