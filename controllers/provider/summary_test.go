@@ -435,6 +435,11 @@ func TestFailedAttempt(t *testing.T) {
 	returned := newTestRun(rollback, timedOut, revision(1, v1alpha2.RevisionSuperseded, former))
 	returned.installed.Record.Description = "Rollback to 1: no node"
 
+	returnedByHelm := copyOf(returned)
+	returnedByHelm.installed.Newest.RollbackTo, returnedByHelm.installed.Record = 0, &release.Record{
+		AppVersion: "v1.0.0", Description: "back to 1",
+	}
+
 	twice := newTestRun(rollback, timedOut, timedOut, revision(1, v1alpha2.RevisionSuperseded, former))
 	twice.installed.Record.Description = returned.installed.Record.Description
 
@@ -471,6 +476,12 @@ func TestFailedAttempt(t *testing.T) {
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
 			message: "v1.0.0 runs; v1.1.0 failed, will be tried again: no node",
+		},
+		"rolled back by another program": {
+			r:        returnedByHelm,
+			decision: state.Decision{Action: state.Wait, Until: next},
+			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
+			message: "v1.0.0 runs; v1.1.0 failed, will be tried again: back to 1",
 		},
 		"being rolled back": {
 			r:        returning,
