@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -166,6 +167,22 @@ spec: {policyName: `+namespace+`, validationActions: [Deny]}
 			ordered(-1, configMap("a", "2")), deployment("manager", "-1")))
 		expectError[*apply.DryRunError](err)
 		Expect(values(ctx, namespace)).To(HaveKeyWithValue("a", "1"))
+	})
+
+	It("fail the revision if an object of a later one belongs to another release meanwhile", func(ctx SpecContext) {
+		namespace, engine := newNamespace(ctx), newEngine("one")
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("a", "1"), ordered(1, configMap("b", "1"))))
+
+		_, err := client.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Name: "b", Annotations: map[string]string{
+				v1alpha2.HelmReleaseNameAnnotation: "other", v1alpha2.HelmReleaseNamespaceAnnotation: namespace,
+			},
+		}}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+
+		_, err = advanceOnce(ctx, engine, releaseIn(namespace), newest(ctx, engine, namespace))
+		expectError[*apply.ConflictError](err)
+		Expect(history(ctx, namespace)).To(Equal([]string{"1 failed"}))
 	})
 
 	It("may be of a kind that an earlier one defines", func(ctx SpecContext) {
