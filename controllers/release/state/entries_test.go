@@ -57,6 +57,11 @@ func TestKnown(t *testing.T) {
 	Mark(&status, unknown)
 	Adopt(&status, 1, 4)
 	g.Expect(status).To(Equal(before), "it is not known")
+
+	other := want
+	other.Digest, other.Healthy = "v1:other", false
+	Mark(&status, other)
+	g.Expect(status).To(Equal(before), "another program has replaced its record")
 }
 
 // TestLast: a revision that was only entered may not exist.

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/helm"
@@ -166,4 +168,23 @@ func TestStrip(t *testing.T) {
 	o = object(large)
 	Strip(o)
 	g.Expect(o.ObjectMeta).To(Equal(kept(map[string]string{RevisionLabel: "1"})))
+}
+
+// TestRecordsTooFarAhead: a record whose number is far ahead of the last known revision was planted, and would keep all
+// others from being the newest.
+func TestRecordsTooFarAhead(t *testing.T) {
+	record := func(number int) metav1.PartialObjectMetadata {
+		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: helm.RecordName("x", number), Labels: map[string]string{
+				"owner": "helm", "name": "x", "version": strconv.Itoa(number), "status": "deployed",
+			},
+		}}
+	}
+
+	for last, want := range map[int]int{0: 2000, 3: 4, 1500: 2000} {
+		store := New(nil, types.NamespacedName{Namespace: "ns", Name: "x"}, state.Memory{Last: last},
+			[]metav1.PartialObjectMetadata{record(3), record(4), record(2000)})
+		newest, _ := store.Newest()
+		NewWithT(t).Expect(newest).To(Equal(want), "the last known revision is %d", last)
+	}
 }
