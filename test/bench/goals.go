@@ -14,18 +14,21 @@ func (s *setting) goals(r results) []goal {
 	const available, accepted = "time ÷ kubectl's until all is available", "time ÷ kubectl's until all is applied"
 
 	if s.real {
-		add(install, available, 1, 2, r.ratio(install, kubectl, seconds))
-		add(install, accepted, 1.05, 2, r.ratio(install, kubectl, applied))
-		add(install, "time ÷ cluster-api-operator's", 0.85, 2, r.ratio(install, peer, seconds))
-		add(install, "time ÷ their CRDs' alone", 2, 2, r.ratio(install, floor, seconds))
-		add(install, "API requests", 330, 0, r.of(capstan, install, count))
-		add(install, "peak memory, MB", 120, 0, r.of(capstan, install, megabytes))
-		add(upgradeAll, available, 1.5, 2, r.ratio(upgradeAll, kubectl, seconds))
-		add(upgradeAll, accepted, 1.6, 2, r.ratio(upgradeAll, kubectl, applied))
-		add(upgradeAll, "time ÷ cluster-api-operator's", 0.9, 2, r.ratio(upgradeAll, peer, seconds))
-		add(upgradeAll, "API requests", 390, 0, r.of(capstan, upgradeAll, count))
-		add(upgradeAll, "CPU, s", 2.8, 2, r.of(capstan, upgradeAll, cpu))
-		add(change, "time, s", 0.6, 2, r.of(capstan, change, seconds))
+		add(install, available, 0.9, 2, r.ratio(install, kubectl, seconds))
+		add(install, accepted, 0.95, 2, r.ratio(install, kubectl, applied))
+		add(install, "time ÷ cluster-api-operator's", 0.75, 2, r.ratio(install, peer, seconds))
+		add(install, "time ÷ their CRDs' alone", 1.75, 2, r.ratio(install, floor, seconds))
+		add(install, "API requests", 315, 0, r.of(capstan, install, count))
+		add(install, "CPU, s", 1.7, 2, r.of(capstan, install, cpu))
+		add(install, "peak memory, MB", 130, 0, r.of(capstan, install, megabytes))
+		add(upgradeAll, available, 1.1, 2, r.ratio(upgradeAll, kubectl, seconds))
+		add(upgradeAll, accepted, 1.2, 2, r.ratio(upgradeAll, kubectl, applied))
+		add(upgradeAll, "time ÷ cluster-api-operator's", 0.65, 2, r.ratio(upgradeAll, peer, seconds))
+		add(upgradeAll, "API requests", 275, 0, r.of(capstan, upgradeAll, count))
+		add(upgradeAll, "CPU, s", 1.6, 2, r.of(capstan, upgradeAll, cpu))
+		add(upgradeOne, available, 1.5, 2, r.ratio(upgradeOne, kubectl, seconds))
+		add(rollBack, available, 1.2, 2, r.ratio(rollBack, kubectl, seconds))
+		add(change, "time, s", 0.5, 2, r.of(capstan, change, seconds))
 	}
 
 	if s.many > 0 {
