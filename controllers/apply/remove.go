@@ -206,11 +206,13 @@ func (c *Client) Undo(results Results) error {
 // Remains reports whether an object of the release exists, and is not being deleted.
 func (c *Client) Remains() (bool, error) {
 	list, unread := c.existing(c.known, nil)
-	remains := slices.ContainsFunc(list, func(live *unstructured.Unstructured) bool {
-		return live.GetDeletionTimestamp() == nil && !isKept(live) && !isProtected(live.GetKind())
-	})
 
-	return remains, unread
+	return slices.ContainsFunc(list, remains), unread
+}
+
+// remains reports whether an object would be gone, or about to be, if its release had been uninstalled.
+func remains(live *unstructured.Unstructured) bool {
+	return live.GetDeletionTimestamp() == nil && !isKept(live) && !isProtected(live.GetKind())
 }
 
 // removeOne deletes an object, which was read, unless it must stay.

@@ -63,3 +63,16 @@ func TestRemoveAggregatedFirst(t *testing.T) {
 		})
 	}
 }
+
+func TestRemains(t *testing.T) {
+	for object, want := range map[string]bool{
+		`{kind: Deployment, metadata: {name: a}}`:                                                          true,
+		`{kind: Deployment, metadata: {name: a, deletionTimestamp: "2026-12-01T00:00:00Z"}}`:               false,
+		`{kind: Deployment, metadata: {name: a, annotations: {helm.sh/resource-policy: keep}}}`:            false,
+		`{kind: CustomResourceDefinition, metadata: {name: a}}`:                                            false,
+		`{kind: Namespace, metadata: {name: a, annotations: {helm.sh/resource-policy: keep}}}`:             false,
+		`{kind: CustomResourceDefinition, metadata: {name: a, deletionTimestamp: "2026-12-01T00:00:00Z"}}`: false,
+	} {
+		NewWithT(t).Expect(remains(parse(t, object))).To(Equal(want), object)
+	}
+}
