@@ -39,6 +39,7 @@ func (c *Charts) patch(provider v1alpha2.Provider, digest string, files []chart.
 	}
 
 	wanted.CRDs = crds
+
 	c.note(provider, func(p *chartsOfProvider) { p.patched = wanted })
 
 	return crds, nil

@@ -19,8 +19,8 @@ type ProgramVersion struct {
 	ChartFormat string `json:"chartFormat,omitempty"`
 }
 
-// OperatorVersion returns the version that the operator has published, or, if that is nil because it has not run yet, the
-// version of the chart that its Deployment is from.
+// OperatorVersion returns the version that the operator has published. Without that, because it has not run yet, it is
+// the version of the chart that its Deployment is from.
 func OperatorVersion(deployment *appsv1.Deployment, published *controllers.Published) ProgramVersion {
 	if published == nil {
 		return ProgramVersion{Version: deployment.Labels["app.kubernetes.io/version"]}
