@@ -15,7 +15,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // deviation is an object that differs from the release, and whether it was corrected.
@@ -191,7 +190,7 @@ func (r *run) correctObjects(
 	history, revision := r.installed.History, r.installed.Newest
 
 	result, failure := r.target.Releases.Correct(ctx, history.Release, revision, due)
-	if release.IsLocked(failure) || errors.Is(failure, storage.ErrChanged) {
+	if release.IsOvertaken(failure) {
 		return nil, nil, failure
 	}
 

@@ -23,8 +23,11 @@ func locked(observed state.Observed) error {
 	}
 }
 
-// IsLocked reports whether nothing was done because another action on the release is running.
-func IsLocked(err error) bool { return problem.Is(err, v1alpha2.ProgressingReason) }
+// IsOvertaken reports whether nothing was done because the release has changed since it was observed, or another action
+// on it is running.
+func IsOvertaken(err error) bool {
+	return problem.Is(err, v1alpha2.ProgressingReason) || errors.Is(err, storage.ErrChanged)
+}
 
 // noRevision returns the problem of a history that does not have a revision, and what it has instead, oldest first.
 // Nothing was done.
