@@ -144,10 +144,17 @@ func (c *Charts) Find(
 	return found, nil
 }
 
+// last returns the chart that was found last for a provider, and whether it was of the same content as a version.
+func (c *Charts) last(provider v1alpha2.Provider, version source.Version) (last foundChart, same bool) {
+	last = c.of(provider).found
+
+	return last, version.Fingerprint != "" && last.from == version
+}
+
 // recall returns the chart of the provider when it was found last, if that was of the same content; nil otherwise.
 func (c *Charts) recall(ctx context.Context, provider v1alpha2.Provider, wanted source.Version) (*Chart, error) {
-	last := c.of(provider).found
-	if wanted.Fingerprint == "" || last.from != wanted {
+	last, same := c.last(provider, wanted)
+	if !same {
 		return nil, nil
 	}
 
@@ -166,8 +173,8 @@ func (c *Charts) recall(ctx context.Context, provider v1alpha2.Provider, wanted 
 // Metadata returns the metadata of a version, if the chart of the provider that was found last has been built from its
 // components; nil otherwise.
 func (c *Charts) Metadata(provider v1alpha2.Provider, version source.Version) []byte {
-	last := c.of(provider).found
-	if version.Fingerprint == "" || last.from != version {
+	last, same := c.last(provider, version)
+	if !same {
 		return nil
 	}
 
