@@ -60,8 +60,8 @@ func (d *Draft) applyWave(wave Objects) (Results, error) {
 // and so are those of other installers; what other programs have added stays.
 func (d *Draft) applyOne(o *unstructured.Unstructured) (Result, error) {
 	member := d.members[o]
-	if member.verified != (object.Snapshot{}) {
-		return Result{Outcome: Unchanged, Snapshot: member.verified}, nil
+	if !member.changes() {
+		return Result{Outcome: Unchanged, Snapshot: member.unchanged}, nil
 	}
 
 	live := member.live
@@ -92,7 +92,7 @@ func (d *Draft) applyOne(o *unstructured.Unstructured) (Result, error) {
 		return Result{}, errors.New(deletionMessage(live))
 	}
 
-	if d.isLeft(o, live) || member.same {
+	if d.isLeft(o, live) {
 		return Result{Outcome: Unchanged, Snapshot: object.SnapshotOf(object.KeyOf(o), live)}, nil
 	}
 

@@ -51,11 +51,12 @@ type Draft struct {
 type member struct {
 	// live is the object as it was read; nil if it was not, because it does not seem to exist, or need not be read.
 	live *unstructured.Unstructured
-	// same is set if applying the object would not change it.
-	same bool
-	// verified is the object as it is known to be; zero if that is not known.
-	verified object.Snapshot
+	// unchanged is the object as it is, if applying it is known not to change it; otherwise zero.
+	unchanged object.Snapshot
 }
+
+// changes reports whether applying the object may change it.
+func (m *member) changes() bool { return m.unchanged == object.Snapshot{} }
 
 // Set are the objects of a target, all of whose kinds are served, and those that the release has besides.
 type Set struct {
@@ -237,12 +238,12 @@ func (d *Draft) include(list Objects) error {
 		d.members[o] = &member{}
 
 		if snapshot, known := d.unchanged[o]; known && !d.isOwn(o) {
-			d.members[o] = &member{same: true, verified: snapshot}
+			d.members[o].unchanged = snapshot
 		}
 	}
 
 	return d.readEach(list.filter(func(o *unstructured.Unstructured) bool {
-		return slices.Contains(d.known, object.KeyOf(o)) && !d.members[o].same
+		return slices.Contains(d.known, object.KeyOf(o)) && d.members[o].changes()
 	}))
 }
 

@@ -21,7 +21,7 @@ import (
 // Of objects that wait for earlier waves, only what these cannot change is a problem. Objects of own kinds are left out
 // if their CRDs change first.
 func (d *Draft) DryRun(withOwn bool) error {
-	changing := d.objects.filter(func(o *unstructured.Unstructured) bool { return !d.members[o].same })
+	changing := d.objects.filter(func(o *unstructured.Unstructured) bool { return d.members[o].changes() })
 	isTried := func(o *unstructured.Unstructured) bool { return withOwn || !d.isOwn(o) }
 
 	others := changing.filter(func(o *unstructured.Unstructured) bool { return !isTried(o) })
@@ -58,8 +58,11 @@ func (d *Draft) dryRunEach(checked Objects) error {
 		}
 
 		after, err := d.dryRunOne(o)
+
 		member := d.members[o]
-		member.same = err == nil && member.live != nil && d.isSame(o, member.live, after)
+		if err == nil && member.live != nil && d.isSame(o, member.live, after) {
+			member.unchanged = object.SnapshotOf(object.KeyOf(o), member.live)
+		}
 
 		return change.problem(err)
 	})
