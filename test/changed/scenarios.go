@@ -32,7 +32,9 @@ var groups = []group{
 		"migration_beside", "releases_real",
 	}},
 	{"controllers/fetch", []string{"sources", "registry", "catalog", "policy"}},
-	{"controllers/health", []string{"care", "install", "drain", "job", "unconverted", "webhooks", "webhooks_ca", "watch"}},
+	{"controllers/health", []string{
+		"care", "install", "drain", "job", "reconciles", "unconverted", "webhooks", "webhooks_ca", "watch",
+	}},
 	{"controllers/inventory", []string{"adopt", "cluster_api_operator"}},
 	{"controllers/managers", []string{"customize", "drain"}},
 	{"controllers/manifest", []string{"customize", "policies", "waves", "own", "access"}},
@@ -55,7 +57,7 @@ var groups = []group{
 	}},
 	{"controllers/usage", []string{"delete", "delete_always"}},
 	{"controllers/values", []string{"customize", "cluster_values"}},
-	{"controllers/watch", []string{"watch", "input", "requests", "webhooks_ca"}},
+	{"controllers/watch", []string{"watch", "input", "reconciles", "requests", "webhooks_ca"}},
 	{"controllers/webhooks", []string{"webhooks_ca"}},
 }
 
