@@ -14,6 +14,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -330,6 +331,36 @@ var _ = Describe("Cluster API's own managers", Ordered, func() {
 			return served(ctx, g, client.ObjectKey{Namespace: core, Name: "capi-webhook-service"})
 		}).Should(Equal(certificate))
 		summarize(ctx, "the Secrets of cert-manager's webhook and of core's were deleted")
+	})
+
+	It("are not ready while their webhooks lack the CA of their certificates", func(ctx SpecContext) {
+		core := provider("cluster-api")
+		read := func() *v1alpha2.ProviderStatus {
+			Expect(admin.Get(ctx, client.ObjectKeyFromObject(core), core)).To(Succeed())
+			return core.GetStatus()
+		}
+
+		injectors := func(replicas int) {
+			run(ctx, "kubectl", "scale", "deployment", "cert-manager-cainjector", "-n", certManagerNamespace,
+				fmt.Sprint("--replicas=", replicas))
+		}
+
+		injectors(0)
+		Eventually(func() []corev1.Pod { return pods(ctx, certManagerNamespace) }).ShouldNot(
+			ContainElement(HaveField("Name", HavePrefix("cert-manager-cainjector-"))))
+		renewed(ctx, client.ObjectKey{Namespace: core.GetNamespace(), Name: "capi-webhook-service-cert"})
+
+		Eventually(read).Should(HaveField("Conditions", ContainElements(
+			SatisfyAll(HaveField("Type", v1alpha2.ReadyCondition), HaveField("Message",
+				ContainSubstring("webhooks have an outdated CA since "))),
+			SatisfyAll(HaveField("Type", v1alpha2.WebhooksTrustedCondition),
+				HaveField("Reason", v1alpha2.CALostReason)))))
+
+		injectors(1)
+		Eventually(func() managers.Step { return versions(ctx) }).Should(Equal(last))
+		Expect(read().Conditions).To(ContainElement(SatisfyAll(
+			HaveField("Type", v1alpha2.WebhooksTrustedCondition), HaveField("Status", metav1.ConditionTrue))))
+		summarize(ctx, "core's certificate was renewed while cert-manager's cainjector was stopped")
 	})
 
 	It("are not removed before their Cluster", func(ctx SpecContext) {
