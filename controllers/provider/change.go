@@ -341,7 +341,7 @@ func (r *run) preparePlan(
 		return nil, err
 	}
 
-	memory, err := r.known(ctx)
+	memory, err := r.knownWithKinds(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -422,19 +422,8 @@ func (r *run) compareRelease(ctx context.Context) error {
 	return nil
 }
 
-// known returns what the resource knows of its release.
-func (r *run) known(ctx context.Context) (state.Memory, error) {
-	memory := r.knownAlone()
-
-	var err error
-
-	memory.Kinds, err = r.ownKinds(ctx)
-
-	return memory, err
-}
-
-// knownAlone is known without the kinds of the release, which cost requests in another cluster.
-func (r *run) knownAlone() state.Memory {
+// known returns what the resource knows of its release, except for the kinds that the release defines.
+func (r *run) known() state.Memory {
 	return state.Memory{
 		Revisions: r.installed.History.Revisions,
 		Last:      state.Last(r.provider.GetStatus()),
@@ -442,6 +431,14 @@ func (r *run) knownAlone() state.Memory {
 		Owner:     r.self,
 		Announce:  r.announce,
 	}
+}
+
+// knownWithKinds is known with the kinds that the release defines, which cost requests in another cluster.
+func (r *run) knownWithKinds(ctx context.Context) (_ state.Memory, err error) {
+	memory := r.known()
+	memory.Kinds, err = r.ownKinds(ctx)
+
+	return memory, err
 }
 
 // announce enters in the status what is about to be written of a revision: a record whose resource does not know of it
