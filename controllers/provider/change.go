@@ -376,18 +376,19 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release
 		}
 	}
 
-	prepared := context.WithoutCancel(ctx) // what took long to prepare is applied
+	// What took long to prepare is applied, however little time is left.
+	unlimited := context.WithoutCancel(ctx)
 
 	labels, annotations, err := chartgen.Namespace(r.change.plan.Release.Chart, r.change.plan.Release.Values)
 	if err != nil {
 		return release.Result{}, err
 	}
 
-	if err := r.target.MarkNamespace(prepared, r.change.plan.Release.Release.Namespace, labels, annotations); err != nil {
+	if err := r.target.MarkNamespace(unlimited, r.change.plan.Release.Release.Namespace, labels, annotations); err != nil {
 		return release.Result{}, err
 	}
 
-	adopted, err := takeover.Version(prepared, r.target.APIReader, r.provider, r.change.prepared.Adopts())
+	adopted, err := takeover.Version(unlimited, r.target.APIReader, r.provider, r.change.prepared.Adopts())
 	if err != nil {
 		return release.Result{}, err
 	}
