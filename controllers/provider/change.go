@@ -229,12 +229,12 @@ func (r *run) begins() bool {
 	return r.installs() || r.changesVersion() || r.upgrades() && r.selection.Starts()
 }
 
-// settleTime is how soon after a provider core may change and still comes before it. It usually takes longer to get
-// a new version from its source.
+// settleTime is how long the change of a provider waits for one of core that was made together with it, counted from
+// when the resource was seen. It usually takes longer to get a new version from its source.
 const settleTime = 500 * time.Millisecond
 
-// letCoreBegin gives core the time to change as well, if it is changed together with the provider. That it comes first
-// is checked after that. What has taken time before, such as the source, counts.
+// letCoreBegin waits until a change of core that was made together with the provider's is known. The step after it
+// checks that core comes first.
 func (r *run) letCoreBegin(ctx context.Context) error {
 	follows := r.Type != v1alpha2.CoreProviderType && r.policy.SpecChanged && r.installed.Record != nil
 	if !follows {
