@@ -229,12 +229,12 @@ func (r *run) begins() bool {
 	return r.installs() || r.changesVersion() || r.upgrades() && r.selection.Starts()
 }
 
-// settleTime is how soon after a provider core may change and still comes before it. It usually takes longer to get
-// a new version from its source.
+// settleTime is how long the change of a provider waits for one of core that was made together with it, counted from
+// when the resource was seen. It usually takes longer to get a new version from its source.
 const settleTime = 500 * time.Millisecond
 
-// letCoreBegin gives core the time to change as well, if it is changed together with the provider. That it comes first
-// is checked after that. What has taken time before, such as the source, counts.
+// letCoreBegin waits until a change of core that was made together with the provider's is known. The step after it
+// checks that core comes first.
 func (r *run) letCoreBegin(ctx context.Context) error {
 	follows := r.Type != v1alpha2.CoreProviderType && r.policy.SpecChanged && r.installed.Record != nil
 	if !follows {
@@ -341,7 +341,7 @@ func (r *run) preparePlan(
 		return nil, err
 	}
 
-	memory, err := r.known(ctx)
+	memory, err := r.knownWithKinds(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -376,18 +376,19 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release
 		}
 	}
 
-	prepared := context.WithoutCancel(ctx) // what took long to prepare is applied
+	// What took long to prepare is applied, however little time is left.
+	unlimited := context.WithoutCancel(ctx)
 
 	labels, annotations, err := chartgen.Namespace(r.change.plan.Release.Chart, r.change.plan.Release.Values)
 	if err != nil {
 		return release.Result{}, err
 	}
 
-	if err := r.target.MarkNamespace(prepared, r.change.plan.Release.Release.Namespace, labels, annotations); err != nil {
+	if err := r.target.MarkNamespace(unlimited, r.change.plan.Release.Release.Namespace, labels, annotations); err != nil {
 		return release.Result{}, err
 	}
 
-	adopted, err := takeover.Version(prepared, r.target.APIReader, r.provider, r.change.prepared.Adopts())
+	adopted, err := takeover.Version(unlimited, r.target.APIReader, r.provider, r.change.prepared.Adopts())
 	if err != nil {
 		return release.Result{}, err
 	}
@@ -422,19 +423,8 @@ func (r *run) compareRelease(ctx context.Context) error {
 	return nil
 }
 
-// known returns what the resource knows of its release.
-func (r *run) known(ctx context.Context) (state.Memory, error) {
-	memory := r.knownAlone()
-
-	var err error
-
-	memory.Kinds, err = r.ownKinds(ctx)
-
-	return memory, err
-}
-
-// knownAlone is known without the kinds of the release, which cost requests in another cluster.
-func (r *run) knownAlone() state.Memory {
+// known returns what the resource knows of its release, except for the kinds that the release defines.
+func (r *run) known() state.Memory {
 	return state.Memory{
 		Revisions: r.installed.History.Revisions,
 		Last:      state.Last(r.provider.GetStatus()),
@@ -442,6 +432,14 @@ func (r *run) knownAlone() state.Memory {
 		Owner:     r.self,
 		Announce:  r.announce,
 	}
+}
+
+// knownWithKinds is known with the kinds that the release defines, which cost requests in another cluster.
+func (r *run) knownWithKinds(ctx context.Context) (_ state.Memory, err error) {
+	memory := r.known()
+	memory.Kinds, err = r.ownKinds(ctx)
+
+	return memory, err
 }
 
 // announce enters in the status what is about to be written of a revision: a record whose resource does not know of it

@@ -82,6 +82,55 @@ func TestManagersTurn(t *testing.T) {
 	})
 }
 
+// TestServedCRDs checks what follows for a change from what the API server serves of its CRDs.
+func TestServedCRDs(t *testing.T) {
+	established := func(status apiextensionsv1.ConditionStatus) apiextensionsv1.CustomResourceDefinitionCondition {
+		return apiextensionsv1.CustomResourceDefinitionCondition{Type: apiextensionsv1.Established, Status: status}
+	}
+	taken := apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionFalse, Message: `"dm" is already in use`,
+	}
+
+	for name, test := range map[string]struct {
+		conditions             []apiextensionsv1.CustomResourceDefinitionCondition
+		reason, message, names string
+	}{
+		"all": {conditions: []apiextensionsv1.CustomResourceDefinitionCondition{established(apiextensionsv1.ConditionTrue)}},
+		"not yet": {
+			conditions: []apiextensionsv1.CustomResourceDefinitionCondition{established(apiextensionsv1.ConditionFalse)},
+			reason:     v1alpha2.CRDsNotReadyReason,
+			message:    "waiting for the API server to serve the provider's CustomResourceDefinitions",
+		},
+		"without a new name": {
+			conditions: []apiextensionsv1.CustomResourceDefinitionCondition{
+				established(apiextensionsv1.ConditionTrue), taken,
+			},
+			names: `CustomResourceDefinition as.example.com is served without a new name, because "dm" is already in use`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			scheme := runtime.NewScheme()
+			g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+
+			live := &apiextensionsv1.CustomResourceDefinition{}
+			live.Name, live.Spec.Names.ShortNames = "as.example.com", []string{"dm"}
+			live.Status.Conditions = test.conditions
+
+			cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build()
+			r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
+			r.target = &clusters.Target{CRDs: crds.NewApplier(crds.Clients{Client: cached})}
+
+			result := resultOf(r.served(t.Context(), &chart.Chart{CRDs: []chart.File{{
+				Name: "crds/as.example.com.yaml", Data: []byte("metadata: {name: as.example.com}\n"),
+			}}}))
+			g.Expect(result.Reason).To(Equal(test.reason))
+			g.Expect(result.text()).To(Equal(test.message))
+			g.Expect(r.namesKept).To(Equal(test.names))
+		})
+	}
+}
+
 // TestUncheckedCRDs checks that changes of CRDs that could not be checked stop the change.
 func TestUncheckedCRDs(t *testing.T) {
 	g := NewWithT(t)

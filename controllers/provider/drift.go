@@ -36,7 +36,7 @@ func (d *deviation) String() string {
 // prune deletes what the revision has left because it could not be deleted for a passing reason, or because the records
 // of the revisions that had it are lost.
 func (r *run) prune(ctx context.Context) error {
-	result, err := r.target.Releases.Prune(ctx, r.installed.History.Release, r.knownAlone(), r.installed.Newest)
+	result, err := r.target.Releases.Prune(ctx, r.installed.History.Release, r.known(), r.installed.Newest)
 	r.noteResult(result)
 
 	// The provider runs without what finalizers of others hold, so that keeps nothing from being done.

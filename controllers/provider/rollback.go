@@ -273,7 +273,7 @@ func (r *run) returnTo(
 		return release.Result{}, err
 	}
 
-	memory, err := r.known(ctx)
+	memory, err := r.knownWithKinds(ctx)
 	if err != nil {
 		return release.Result{}, err
 	}

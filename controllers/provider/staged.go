@@ -48,7 +48,7 @@ func (i *installed) needsPausedManager() bool {
 // possible yet, because a webhook does not answer or a finalizer is left, is tried again: it is no failure of the
 // revision before its deadline.
 func (r *run) advance(ctx context.Context) error {
-	memory, err := r.known(ctx)
+	memory, err := r.knownWithKinds(ctx)
 	if err != nil {
 		return err
 	}

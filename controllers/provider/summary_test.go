@@ -354,6 +354,11 @@ func TestHolds(t *testing.T) {
 			"v1.0.0 is healthy, held at revision 3 by another program (Rollback to 1); to undo that, " +
 				"run `capstan reconcile infrastructure-aws`",
 		},
+		"by helm, and paused": {
+			asks("v1.0.0", func(r *run) { byHelm(r); r.installed.Newest.Paused = true }),
+			"v1.0.0 is healthy, held at revision 3 by another program (Rollback to 1); to undo that, " +
+				"run `capstan reconcile infrastructure-aws`",
+		},
 		"by helm, not healthy": {
 			asks("v1.0.0", func(r *run) { byHelm(r); r.installed.health = missing }),
 			"v1.0.0 is not healthy, held at revision 3 by another program (Rollback to 1): " + absent + "; " +

@@ -1,6 +1,8 @@
 package release_test
 
 import (
+	"net/http"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +32,19 @@ var _ = Describe("An uninstall", func() {
 		_, err = client.RbacV1().ClusterRoleBindings().Get(ctx, namespace+"-binding", metav1.GetOptions{})
 		Expect(err).To(beNotFound())
 		expectUninstall(ctx, engine, namespace)
+	})
+
+	It("is what helm shows until it is complete", func(ctx SpecContext) {
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "")))
+
+		o := &outage{method: http.MethodDelete, path: "/configmaps/config"}
+		interrupted := during(o, lasting)
+		_, err := uninstall(ctx, interrupted, releaseIn(namespace), 1, false)
+		Expect(err).To(HaveOccurred())
+		Expect(run(ctx, "helm", "status", name, "-n", namespace)).To(ContainSubstring("STATUS: uninstalling"))
+
+		o.over()
+		expectUninstall(ctx, interrupted, namespace)
 	})
 
 	It("ignores missing objects and kinds, and deletes those of failed revisions", func(ctx SpecContext) {
