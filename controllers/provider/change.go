@@ -456,7 +456,7 @@ func (r *run) announce(ctx context.Context, revision state.Revision, objects []o
 		state.Enter(status, revision)
 
 		if objects != nil {
-			status.Inventory = object.Inventory(objects)
+			status.Objects = object.Inventory(objects)
 		}
 	})
 }
@@ -466,7 +466,7 @@ func (r *run) noteResult(result release.Result) {
 	status := r.provider.GetStatus()
 
 	if result.Inventory != nil {
-		status.Inventory = object.Inventory(result.Inventory)
+		status.Objects = object.Inventory(result.Inventory)
 	}
 
 	if len(result.Adopted()) > 0 {
