@@ -223,7 +223,7 @@ spec:
 
 	It("refuses to change pods and Secrets", func(ctx SpecContext) {
 		cli.fail(ctx, "adopt", "docker", "--config", forgotten).To(ContainSubstring("nothing was changed, because the " +
-			"adoption would recreate, restart or change the content of Deployment capd-system/capd-controller-manager, as shown"))
+			"adoption would recreate, restart or change the content of Deployment capd-system/capd-controller-manager, as "))
 
 		other := withVariables(forgotten, []string{"AWS_B64ENCODED_CREDENTIALS=b3RoZXI="})
 		cli.fail(ctx, "adopt", "aws", "--config", other).To(

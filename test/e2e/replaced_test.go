@@ -17,7 +17,7 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// The operator before is the one of BEFORE, with the CRDs in the folder BEFORE_CRDS, or this build with another version.
+// The operator before is the one of BEFORE, with the CRDs in the folder BEFORE_CRDS, or this one with another version.
 var _ = Describe("An operator of another build", func() {
 	// five are the providers to install, core first.
 	five := []string{

@@ -40,8 +40,8 @@ const (
 	BeforeCRDsVariable = "BEFORE_CRDS"
 )
 
-// Before returns the path of the operator of BeforeVariable if it is set, and otherwise of the project's own with another
-// version, built into a folder.
+// Before returns the path of the operator of BeforeVariable if it is set, and otherwise of the project's own with
+// another version, built into a folder.
 func Before(ctx context.Context, root, folder string) (string, error) {
 	if before := os.Getenv(BeforeVariable); before != "" {
 		return before, nil

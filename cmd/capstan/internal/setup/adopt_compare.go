@@ -24,8 +24,8 @@ type difference struct {
 	changes []objectdiff.Change
 	marked  int
 
-	// recreated says of objects why they would be. They are disrupted, like those whose pods would restart, and the Secrets
-	// whose content would change.
+	// recreated says of objects why they would be. They are disrupted, like those whose pods would restart, and the
+	// Secrets whose content would change.
 	recreated, disrupted []string
 
 	newCRDs, changedCRDs []string
