@@ -29,8 +29,9 @@ export PROVIDERS
 # named by PEER_COMPONENTS. Tests and benchmarks that need it run only if it is set.
 export PEER PEER_COMPONENTS
 
-# BEFORE is the operator of another build, which benchmarks measure in the same run. BENCH are flags of the benchmark.
-export BEFORE
+# BEFORE is the operator of another build, which benchmarks measure in the same run, and which a scenario replaces by this
+# one, with its CRDs in the folder BEFORE_CRDS. BENCH are flags of the benchmark.
+export BEFORE BEFORE_CRDS
 # DEMO_TIMEOUT is how long `make demo` waits for all providers to be Ready. With DEMO_EXIT=1 it exits then.
 export DEMO_TIMEOUT DEMO_EXIT
 

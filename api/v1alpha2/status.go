@@ -39,14 +39,14 @@ type ProviderStatus struct {
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
 
-	// inventory are the objects that the release has, or may have, as `namespace_name_group_kind_version`: before a
-	// revision is applied, those of the revision are added, and afterwards those are removed that it has replaced. An
-	// object is deleted only if it also bears the marks of the release.
+	// objects that the release has, or may have, as `namespace_name_group_kind_version`: before a revision is applied,
+	// those of the revision are added, and afterwards those are removed that it has replaced. An object is deleted only if
+	// it also bears the marks of the release.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=2000
 	// +kubebuilder:validation:items:MaxLength=964
-	Inventory []string `json:"inventory,omitempty"`
+	Objects []string `json:"objects,omitempty"`
 
 	// history of the release, newest first: what `helm history` shows, and what the operator has to know of the revisions
 	// that it has created. Each of these is entered before Helm's record of it is written.
@@ -232,8 +232,8 @@ type ReleaseStatus struct {
 	Status RevisionStatus `json:"status,omitempty"`
 }
 
-// InventoryMaxItems is the maximum number of entries in status.inventory.
-const InventoryMaxItems = 2000
+// ObjectsMaxItems is the maximum number of entries in status.objects.
+const ObjectsMaxItems = 2000
 
 // RevisionStatus is the status of a revision, as Helm records it.
 type RevisionStatus string

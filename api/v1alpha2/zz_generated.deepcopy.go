@@ -1140,8 +1140,8 @@ func (in *ProviderStatus) DeepCopyInto(out *ProviderStatus) {
 		*out = new(ReleaseStatus)
 		**out = **in
 	}
-	if in.Inventory != nil {
-		in, out := &in.Inventory, &out.Inventory
+	if in.Objects != nil {
+		in, out := &in.Objects, &out.Objects
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}

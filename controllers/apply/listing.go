@@ -34,7 +34,7 @@ type listing struct {
 const (
 	// maxFar is how many objects in other namespaces are kept. Anyone may create them there, with the release's marks, and
 	// with those of a new revision they have to fit into an inventory.
-	maxFar = v1alpha2.InventoryMaxItems / 2
+	maxFar = v1alpha2.ObjectsMaxItems / 2
 	// lastsFor is how long a list that is complete counts. Programs other than the operator may create objects meanwhile.
 	lastsFor = time.Hour
 )
@@ -90,7 +90,7 @@ func (p *Progress) keep(l *listing, key object.Key, namespace string) {
 	near, far := p.count()
 
 	switch isNear := key.Namespace == "" || key.Namespace == namespace; {
-	case isNear && near < v1alpha2.InventoryMaxItems:
+	case isNear && near < v1alpha2.ObjectsMaxItems:
 		l.near = append(l.near, key)
 	case !isNear && far < maxFar:
 		l.far = append(l.far, key)
@@ -119,5 +119,5 @@ func (p *Progress) objects() []object.Key {
 
 	all := slices.Concat(near, far)
 
-	return all[:min(len(all), v1alpha2.InventoryMaxItems)]
+	return all[:min(len(all), v1alpha2.ObjectsMaxItems)]
 }

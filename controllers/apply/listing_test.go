@@ -53,7 +53,7 @@ func TestProgress(t *testing.T) {
 		p := &Progress{}
 
 		l := p.begin(secrets, noon)
-		for i := range v1alpha2.InventoryMaxItems {
+		for i := range v1alpha2.ObjectsMaxItems {
 			p.keep(l, name("another", i), "own")
 		}
 
@@ -81,14 +81,14 @@ func TestProgress(t *testing.T) {
 		p := &Progress{}
 
 		l := p.begin(secrets, noon)
-		for i := range v1alpha2.InventoryMaxItems + 1 {
+		for i := range v1alpha2.ObjectsMaxItems + 1 {
 			p.keep(l, name("own", i), "own")
 		}
 
 		g.Expect(p.full).To(BeTrue())
 
 		p.keep(l, name("another", 1), "own")
-		g.Expect(p.objects()).To(HaveLen(v1alpha2.InventoryMaxItems))
+		g.Expect(p.objects()).To(HaveLen(v1alpha2.ObjectsMaxItems))
 	})
 }
 

@@ -57,12 +57,8 @@ func (d *Draft) dryRunEach(checked Objects) error {
 			brings:  d.brings,
 		}
 
-		after, err := d.dryRunOne(o)
-
-		member := d.members[o]
-		if err == nil && member.live != nil && d.isSame(o, member.live, after) {
-			member.unchanged = object.SnapshotOf(object.KeyOf(o), member.live)
-		}
+		trial, err := d.dryRunOne(o)
+		d.members[o].unchanged = trial.Snapshot
 
 		return change.problem(err)
 	})
@@ -83,42 +79,69 @@ func (d *Draft) isDefinedEarlier(o *unstructured.Unstructured) bool {
 	})
 }
 
-// dryRunOne is applyOne as a dry run. It returns what the object would become.
-func (d *Draft) dryRunOne(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// Trial is the result of a dry run with one object. Its snapshot is zero unless the object would not change.
+type Trial struct {
+	Result
+	// Before is the object in the cluster; nil if it does not exist. After has what the API server adds, unless the object
+	// would be replaced.
+	Before, After *unstructured.Unstructured
+}
+
+// dryRunOne is applyOne as a dry run.
+func (d *Draft) dryRunOne(o *unstructured.Unstructured) (Trial, error) {
 	live := d.members[o].live
 	if live == nil {
 		created, err := d.create(d.connection.trial, o)
 		if err == nil {
-			return created, nil
+			return d.trialOf(o, Result{Outcome: Created}, created), nil
 		}
 
 		// Other programs may have created it, or a release whose inventory was lost.
 		found, readErr := d.read(o)
 		if found == nil {
-			return nil, cmp.Or(readErr, err)
+			return Trial{}, cmp.Or(readErr, err)
 		}
 
 		live = found
 	}
 
 	if live.GetDeletionTimestamp() != nil {
-		return nil, errors.New(deletionMessage(live))
+		return Trial{}, errors.New(deletionMessage(live))
 	}
 
 	if d.isLeft(o, live) {
-		return live, nil
+		return d.trialOf(o, Result{Outcome: Unchanged}, live), nil
 	}
 
 	tried, err := d.try(o, live)
 	if immutable := new(immutableError); errors.As(err, &immutable) {
-		return o, checkReplacement(o, live, immutable.refusal)
+		replaced := Result{Outcome: Replaced, Reason: object.Reason(o.GetKind(), immutable.refusal)}
+		return d.trialOf(o, replaced, o), checkReplacement(o, live, immutable.refusal)
 	}
 
 	if err != nil {
-		return nil, err
+		return Trial{}, err
 	}
 
-	return tried.after, nil
+	if d.isSame(o, live, tried.after) {
+		return d.trialOf(o, Result{Outcome: Unchanged}, tried.after), nil
+	}
+
+	return d.trialOf(o, Result{Outcome: Updated, Removed: tried.fields}, tried.after), nil
+}
+
+// trialOf returns the result of a dry run with an object.
+func (d *Draft) trialOf(o *unstructured.Unstructured, result Result, after *unstructured.Unstructured) Trial {
+	live := d.members[o].live
+
+	result.Object = object.KeyOf(o)
+	result.Adopted = live != nil && !d.owns(live)
+
+	if result.Outcome == Unchanged {
+		result.Snapshot = object.SnapshotOf(result.Object, live)
+	}
+
+	return Trial{Result: result, Before: live, After: after}
 }
 
 // try returns what would become of an object that exists if it was applied. Fields of other installers are still in it
@@ -164,16 +187,10 @@ func (c *Client) tryReplacing(live, with *unstructured.Unstructured) (*unstructu
 	return c.patch(c.connection.trial, live, types.JSONPatchType, changes)
 }
 
-// Adoption is an object before and after it is applied for the first time.
-type Adoption struct {
-	// Before is the object in the cluster; nil if it does not exist. After has what the API server adds.
-	Before, After *unstructured.Unstructured
-}
-
 // PreviewAdoption finds out by dry runs what would become of objects if they were applied without having been
 // installed by the release before. Objects whose kinds are not served are left out. The error is a
 // *ConflictError if an object belongs to another release, and otherwise one of those of an action.
-func (c *Client) PreviewAdoption(objects []*unstructured.Unstructured) ([]Adoption, error) {
+func (c *Client) PreviewAdoption(objects []*unstructured.Unstructured) ([]Trial, error) {
 	list, _, err := c.resolve(objects)
 	if err != nil {
 		return nil, err
@@ -184,14 +201,7 @@ func (c *Client) PreviewAdoption(objects []*unstructured.Unstructured) ([]Adopti
 		return nil, err
 	}
 
-	adoptions, errs := forEach(list, func(o *unstructured.Unstructured) (Adoption, error) {
-		adopted, err := draft.dryRunOne(o)
-		return Adoption{Before: draft.members[o].live, After: adopted}, err
-	})
+	trials, errs := forEach(list, draft.dryRunOne)
 
-	if err := c.aggregate(list, errs); err != nil {
-		return nil, err
-	}
-
-	return adoptions, nil
+	return trials, c.aggregate(list, errs)
 }

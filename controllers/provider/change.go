@@ -454,7 +454,7 @@ func (r *run) announce(ctx context.Context, revision state.Revision, objects []o
 		state.Enter(status, revision)
 
 		if objects != nil {
-			status.Inventory = object.Inventory(objects)
+			status.Objects = object.Inventory(objects)
 		}
 	})
 }
@@ -464,7 +464,7 @@ func (r *run) noteResult(result release.Result) {
 	status := r.provider.GetStatus()
 
 	if result.Inventory != nil {
-		status.Inventory = object.Inventory(result.Inventory)
+		status.Objects = object.Inventory(result.Inventory)
 	}
 
 	if len(result.Adopted()) > 0 {

@@ -155,7 +155,7 @@ func (i *installed) unhealthy() string {
 // inventory returns the objects that the release has, or may have: those of the status, of the newest revision if that
 // is known to be the resource's, and those that were searched for because the status was lost.
 func (r *run) inventory() []object.Key {
-	objects := object.Union(object.KeysOfInventory(r.provider.GetStatus().Inventory), r.found)
+	objects := object.Union(object.KeysOfInventory(r.provider.GetStatus().Objects), r.found)
 	if r.installed.isOwn() {
 		objects = object.Union(objects, r.installed.Record.Keys())
 	}

@@ -145,7 +145,7 @@ func (r *Reconciler) leaveFormerCluster(provider v1alpha2.Provider, now types.UI
 
 	status := provider.GetStatus()
 	status.Release, status.InstalledVersion = nil, nil
-	status.Inventory, status.History = nil, nil
+	status.Objects, status.History = nil, nil
 }
 
 // checkOwner returns why the release that was observed must not be touched; nil if it may be.

@@ -124,7 +124,7 @@ func TestLostStatus(t *testing.T) {
 			c.reach(r)
 
 			report := r.report(Summary{Result: Result{Outcome: Stalled, Reason: "Some"}}, time.Now())
-			g.Expect(report.Status.Inventory).To(HaveLen(c.inventory))
+			g.Expect(report.Status.Objects).To(HaveLen(c.inventory))
 
 			if !c.lost {
 				g.Expect(report.Status.ObservedGeneration).To(Equal(r.provider.GetGeneration()))

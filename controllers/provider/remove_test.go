@@ -32,7 +32,7 @@ func TestUninstalled(t *testing.T) {
 		}, false},
 		"nor had a revision that was about to be created": {func(p *v1alpha2.InfrastructureProvider) {
 			gone(p)
-			p.Status.Inventory = []string{"_x__Namespace_v1"}
+			p.Status.Objects = []string{"_x__Namespace_v1"}
 		}, false},
 		"it was never installed": {func(*v1alpha2.InfrastructureProvider) {}, false},
 	} {
@@ -95,7 +95,7 @@ func TestNoteFound(t *testing.T) {
 
 	blocked := r.report(Summary{Result: Result{Outcome: Stalled, Reason: v1alpha2.DeletionBlockedReason}}, now)
 	g.Expect(blocked.Status.ObservedGeneration).To(Equal(r.provider.GetGeneration()))
-	g.Expect(blocked.Status.Inventory).To(Equal(object.Inventory(objects)))
+	g.Expect(blocked.Status.Objects).To(Equal(object.Inventory(objects)))
 
 	r.done.uninstalled = true
 	g.Expect(r.report(Summary{}, now).Status).To(And(

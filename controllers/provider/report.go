@@ -215,14 +215,14 @@ func (r *run) writeStatus(status *v1alpha2.ProviderStatus, written *conditions) 
 	if r.done.uninstalled {
 		status.Contract = nil
 		status.Release = nil
-		status.Inventory = nil
+		status.Objects = nil
 		status.History = nil
 		status.Chart = nil
 
 		return nil
 	}
 
-	status.Inventory = object.Inventory(r.inventory())
+	status.Objects = object.Inventory(r.inventory())
 
 	if r.change.release.Decision.HoldsUninstalled(r.installed.History) {
 		r.forgetInstalled(status, written)

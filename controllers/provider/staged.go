@@ -59,7 +59,7 @@ func (r *run) advance(ctx context.Context) error {
 	r.target.Health.MarkVerified(result.Applied())
 
 	if result.Inventory != nil {
-		r.provider.GetStatus().Inventory = object.Inventory(result.Inventory)
+		r.provider.GetStatus().Objects = object.Inventory(result.Inventory)
 	}
 
 	if problems := advanceProblems(err); len(problems) > 0 {

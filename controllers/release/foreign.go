@@ -73,7 +73,7 @@ func MissingNewest(provider v1alpha2.Provider, newest state.Revision) int {
 // MayHaveInstalled reports whether the resource has created a revision of its release, or was about to, by its status.
 func MayHaveInstalled(provider v1alpha2.Provider) bool {
 	status := provider.GetStatus()
-	return status.Release != nil || len(status.Inventory) > 0
+	return status.Release != nil || len(status.Objects) > 0
 }
 
 // HasLostStatus reports whether a resource has lost its status, for example because it was restored without: it has the

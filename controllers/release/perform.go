@@ -50,9 +50,9 @@ type attempt struct {
 // result. From before anything is applied, the inventory has the objects of both.
 func (s *session) perform(ctx context.Context, a attempt) (Result, error) {
 	both := a.set.InventoryBefore()
-	if len(both) > v1alpha2.InventoryMaxItems {
+	if len(both) > v1alpha2.ObjectsMaxItems {
 		return Result{}, fmt.Errorf("release %s would have %d objects, and can have %d", s.release, len(both),
-			v1alpha2.InventoryMaxItems)
+			v1alpha2.ObjectsMaxItems)
 	}
 
 	if err := s.store.Limit(historyLimit(a.limit), a.kept); err != nil {

@@ -37,7 +37,7 @@ func (e *Engine) Render(spec Spec) (*Record, error) {
 // first revision of a release. It changes nothing.
 func (e *Engine) PreviewAdoption(
 	ctx context.Context, release types.NamespacedName, objects []*unstructured.Unstructured,
-) ([]apply.Adoption, error) {
+) ([]apply.Trial, error) {
 	copies := make([]*unstructured.Unstructured, 0, len(objects))
 	for _, o := range objects {
 		copies = append(copies, o.DeepCopy())

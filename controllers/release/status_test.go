@@ -41,7 +41,7 @@ func changeStatus(key types.NamespacedName, change func(*v1alpha2.ProviderStatus
 
 // setInventory sets the inventory in the status of a release's resource.
 func setInventory(key types.NamespacedName, objects []object.Key) {
-	changeStatus(key, func(s *v1alpha2.ProviderStatus) { s.Inventory = object.Inventory(objects) })
+	changeStatus(key, func(s *v1alpha2.ProviderStatus) { s.Objects = object.Inventory(objects) })
 }
 
 // mark notes that something has changed of the newest revision of a release.
@@ -66,7 +66,7 @@ func markHealthy(ctx context.Context, key types.NamespacedName) {
 
 // inventoryOf returns the inventory in the status of a release's resource.
 func inventoryOf(key types.NamespacedName) []object.Key {
-	return object.KeysOfInventory(statusOf(key).Inventory)
+	return object.KeysOfInventory(statusOf(key).Objects)
 }
 
 // seen returns the objects of a release as a reconcile knows them: those of its inventory, and of the newest record.

@@ -170,7 +170,7 @@ func (r *Removal) observeObjects(ctx context.Context) error {
 		return nil
 	}
 
-	r.objects = object.Union(r.objects, object.KeysOfInventory(r.Provider.GetStatus().Inventory))
+	r.objects = object.Union(r.objects, object.KeysOfInventory(r.Provider.GetStatus().Objects))
 
 	if release.HasLostStatus(r.Provider) || r.recorded() && !r.confirmed {
 		if err := r.search(ctx); err != nil {

@@ -44,7 +44,7 @@ func certificateKey(secret client.Object) []string {
 func certificateKeys(p v1alpha2.Provider) []string {
 	var keys []string
 
-	for _, o := range object.KeysOfInventory(p.GetStatus().Inventory) {
+	for _, o := range object.KeysOfInventory(p.GetStatus().Objects) {
 		if o.GroupKind() == webhooks.CertificateKind {
 			keys = append(keys, objectKey(o.Kind, o.Namespace, o.Name))
 		}

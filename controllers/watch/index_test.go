@@ -52,7 +52,7 @@ func TestKeysFindTheResourcesOfAnEvent(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa", Name: "aws"}}
 			*p.GetSpec() = c.spec
-			p.GetStatus().Inventory = []string{"capa_" + name + "_cert-manager.io_Certificate_v1"}
+			p.GetStatus().Objects = []string{"capa_" + name + "_cert-manager.io_Certificate_v1"}
 			NewWithT(t).Expect(keysOf(p)).To(ContainElement(c.key))
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -222,12 +223,37 @@ spec:
 
 	It("refuses to change pods and Secrets", func(ctx SpecContext) {
 		cli.fail(ctx, "adopt", "docker", "--config", forgotten).To(ContainSubstring("nothing was changed, because the " +
-			"adoption would change the pods or the content of Deployment capd-system/capd-controller-manager, as shown above"))
+			"adoption would recreate, restart or change the content of Deployment capd-system/capd-controller-manager, as "))
 
 		other := withVariables(forgotten, []string{"AWS_B64ENCODED_CREDENTIALS=b3RoZXI="})
 		cli.fail(ctx, "adopt", "aws", "--config", other).To(
 			ContainSubstring("content of Secret capa-system/capa-manager-bootstrap-credentials, as shown above"))
 		Expect(cli.writes()).To(BeZero())
+	})
+
+	It("refuses to recreate objects", func(ctx SpecContext) {
+		binding := &rbacv1.ClusterRoleBinding{}
+		Expect(w.client.Get(ctx, client.ObjectKey{Name: "capd-manager-rolebinding"}, binding)).To(Succeed())
+
+		refer := func(role string) {
+			GinkgoHelper()
+			Expect(w.client.Delete(ctx, binding)).To(Succeed())
+
+			binding.UID, binding.ResourceVersion, binding.RoleRef.Name = "", "", role
+			Expect(w.client.Create(ctx, binding)).To(Succeed())
+		}
+
+		published := binding.RoleRef.Name
+
+		refer("view")
+		Expect(cli.succeed(ctx, "adopt", "--dry-run", "docker", "--config", config)).To(MatchRegexp(
+			`\n  ClusterRoleBinding capd-manager-rolebinding would be deleted and recreated: .*cannot change roleRef`))
+		cli.fail(ctx, "adopt", "docker", "--config", config).To(ContainSubstring(
+			"would recreate, restart or change the content of ClusterRoleBinding capd-manager-rolebinding, as shown above"))
+		Expect(cli.writes()).To(BeZero())
+		refer(published)
+
+		before = w.identities(ctx)
 	})
 
 	It("keeps all objects and pods", func(ctx SpecContext) {

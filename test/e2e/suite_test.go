@@ -298,6 +298,12 @@ func (w *world) installCore(ctx context.Context) {
 // start starts the operator.
 func (w *world) start(flags ...string) {
 	GinkgoHelper()
+	w.startProgram(program, flags...)
+}
+
+// startProgram starts the operator of a build.
+func (w *world) startProgram(program string, flags ...string) {
+	GinkgoHelper()
 
 	var err error
 

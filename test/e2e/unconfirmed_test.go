@@ -102,7 +102,7 @@ var _ = Describe("A release that the status of its resource does not know", Orde
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(history(ctx, t)).To(HaveLen(3))
 		Expect(w.identitiesOf(ctx, t.name)).To(Equal(before))
-		Expect(p.Status.Inventory).NotTo(BeEmpty())
+		Expect(p.Status.Objects).NotTo(BeEmpty())
 		expectCare(ctx, t)
 	})
 

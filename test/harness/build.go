@@ -23,7 +23,7 @@ const (
 func Program(ctx context.Context, root, folder, name string) (string, error) {
 	bin := os.Getenv(BinVariable)
 	if bin == "" {
-		return build(ctx, root, folder, name)
+		return build(ctx, root, filepath.Join(folder, name), name, "-s -w")
 	}
 
 	path := filepath.Join(bin, name)
@@ -34,10 +34,25 @@ func Program(ctx context.Context, root, folder, name string) (string, error) {
 	return path, nil
 }
 
-// build builds one of the project's programs into a folder, and returns its path.
-func build(ctx context.Context, root, folder, name string) (string, error) {
-	program := filepath.Join(folder, name)
-	command := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", program, "./cmd/"+name)
+// BeforeVariable names the operator of another build, and BeforeCRDsVariable the folder with its CRDs.
+const (
+	BeforeVariable     = "BEFORE"
+	BeforeCRDsVariable = "BEFORE_CRDS"
+)
+
+// Before returns the path of the operator of BeforeVariable if it is set, and otherwise of the project's own with
+// another version, built into a folder.
+func Before(ctx context.Context, root, folder string) (string, error) {
+	if before := os.Getenv(BeforeVariable); before != "" {
+		return before, nil
+	}
+
+	return build(ctx, root, filepath.Join(folder, "before"), OperatorProgram, "-s -w -X main.version=v0.0.1")
+}
+
+// build builds one of the project's programs, and returns its path.
+func build(ctx context.Context, root, program, name, flags string) (string, error) {
+	command := exec.CommandContext(ctx, "go", "build", "-ldflags="+flags, "-o", program, "./cmd/"+name)
 	command.Dir = root
 
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")

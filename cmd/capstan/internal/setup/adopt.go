@@ -270,7 +270,7 @@ func unknownVariables(adoptions []*adoption) error {
 // maxDisrupted is how many objects an error names.
 const maxDisrupted = 10
 
-// disruption returns an error if pods would restart, or Secrets get other content.
+// disruption returns an error if objects would be recreated, pods would restart, or Secrets get other content.
 func disruption(adoptions []*adoption) error {
 	var all []string
 	for _, a := range adoptions {
@@ -281,8 +281,8 @@ func disruption(adoptions []*adoption) error {
 		return nil
 	}
 
-	return fmt.Errorf("nothing was changed, because the adoption would change the pods or the content of %s, as shown "+
-		"above; set the variables that the providers were installed with, or repeat the command with --yes",
+	return fmt.Errorf("nothing was changed, because the adoption would recreate, restart or change the content of %s, "+
+		"as shown above; set the variables that the providers were installed with, or repeat the command with --yes",
 		object.List(all, maxDisrupted))
 }
 

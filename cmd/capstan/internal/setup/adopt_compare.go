@@ -11,6 +11,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
+	"github.com/capstan-project/capstan/controllers/apply"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
@@ -23,8 +24,9 @@ type difference struct {
 	changes []objectdiff.Change
 	marked  int
 
-	// disrupted are the objects whose pods would restart, and the Secrets whose content would change.
-	disrupted []string
+	// recreated says of objects why they would be. They are disrupted, like those whose pods would restart, and the
+	// Secrets whose content would change.
+	recreated, disrupted []string
 
 	newCRDs, changedCRDs []string
 	// crds are the fields of changed CRDs that would become others.
@@ -63,8 +65,12 @@ func (a *adoption) compare(ctx context.Context, cluster *cli.Cluster, planner *c
 			before = append(before, withoutMarks(o.Before))
 			a.marked++
 
-			if disrupts(o.Before, o.After) {
-				a.disrupted = append(a.disrupted, object.KeyOf(o.After).String())
+			if o.Outcome == apply.Replaced {
+				a.recreated = append(a.recreated, o.Object.String()+" would be deleted and recreated: "+o.Reason)
+			}
+
+			if o.Outcome == apply.Replaced || disrupts(o.Before, o.After) {
+				a.disrupted = append(a.disrupted, o.Object.String())
 			}
 		}
 
@@ -133,6 +139,10 @@ const maxFields = 20
 // print prints the changes of objects in full, and those of CRDs by field.
 func (d difference) print(printer *cli.Printer) {
 	cli.PrintChanges(printer, d.changes)
+
+	for _, line := range d.recreated {
+		printer.Printf("%s", printer.Paint(cli.Yellow, "  "+line))
+	}
 
 	for _, name := range d.newCRDs {
 		printer.Printf("%s", printer.Paint(cli.Yellow, "  CustomResourceDefinition "+name+" would be created"))

@@ -115,7 +115,7 @@ func (r *Reader) fromStatus(
 		newest.ReleaseRevision = history[0]
 	}
 
-	keys := object.KeysOfInventory(p.GetStatus().Inventory)
+	keys := object.KeysOfInventory(p.GetStatus().Objects)
 	named := make([]*unstructured.Unstructured, 0, len(keys))
 
 	for _, key := range keys {

@@ -49,7 +49,7 @@ func TestReadOnly(t *testing.T) {
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa-system", Name: "aws"}}
 	p.Status.Release = &v1alpha2.ReleaseStatus{Name: "infrastructure-aws", Revision: 2}
 	p.Status.History = []v1alpha2.ReleaseRevision{{Number: 2, Version: "v2.0.0"}, {Number: 1}}
-	p.Status.Inventory = keys.Inventory([]keys.Key{
+	p.Status.Objects = keys.Inventory([]keys.Key{
 		{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Name: "manager"},
 		{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Name: "credentials"},
 	})
