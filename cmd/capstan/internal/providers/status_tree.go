@@ -102,8 +102,8 @@ func versionLine(v view.Provider) string {
 	return text
 }
 
-// modes returns what keeps the operator from its usual work as far as the verdict may not say it, and what automatic
-// upgrades wait for.
+// modes returns what keeps the operator from its usual work as far as the verdict may not say it, what has no effect, and
+// what automatic upgrades wait for.
 func modes(v view.Provider) []string {
 	var modes []string
 
@@ -111,7 +111,7 @@ func modes(v view.Provider) []string {
 		modes = append(modes, "paused: the provider's Deployments are scaled to zero")
 	}
 
-	for _, note := range v.AutomaticUpgrades() {
+	for _, note := range v.Notes() {
 		if !strings.Contains(v.Verdict.Text, note.Text) {
 			modes = append(modes, note.Text)
 		}
@@ -291,9 +291,8 @@ func eventLines(v view.Provider, now time.Time) []string {
 			line += fmt.Sprintf(" (%d times)", g.count)
 		}
 
-		repeats := slices.ContainsFunc(v.Conditions, func(c metav1.Condition) bool {
-			return strings.Contains(c.Message, g.newest.Message)
-		})
+		repeats := strings.Contains(strings.Join(v.Ignored, "; "), g.newest.Message) || slices.ContainsFunc(
+			v.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, g.newest.Message) })
 		if !repeats {
 			line += ": " + g.newest.Message
 		}
