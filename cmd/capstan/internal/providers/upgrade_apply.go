@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // upgradeApplyOptions are the flags of `upgrade apply`.
@@ -94,7 +96,7 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	versions, err := o.versions(ctx, cluster, found, args)
+	versions, newest, err := o.versions(ctx, cluster, found, args)
 	if err != nil {
 		return err
 	}
@@ -135,11 +137,46 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 		}
 	}
 
-	if o.dryRun {
+	if o.dryRun || !o.wait.Wait || len(selected) == 0 {
 		return nil
 	}
 
-	return cluster.WaitAll(ctx, o.Options, selected, o.wait, cli.Ready)
+	return o.await(ctx, cluster, selected, newest)
+}
+
+// await waits until the selected providers are ready, and prints how many are, which are not, and which others have
+// their newest version.
+func (o *upgradeApplyOptions) await(
+	ctx context.Context, cluster *cli.Cluster, selected []v1alpha2.Provider, newest []string,
+) error {
+	start, failed := time.Now(), map[string]string{}
+	for _, p := range selected {
+		failed[v1alpha2.FullName(p)] = v1alpha2.Label(p)
+	}
+
+	err := cluster.WaitAll(ctx, o.Options, selected, o.wait, func(p v1alpha2.Provider) (bool, error) {
+		done, err := cli.Ready(p)
+		if done {
+			delete(failed, v1alpha2.FullName(p))
+		}
+
+		return done, err
+	})
+
+	summary := fmt.Sprintf("%d of %s ready after %s", len(selected)-len(failed), object.Count(len(selected), "provider"),
+		time.Since(start).Round(100*time.Millisecond))
+
+	if len(failed) > 0 {
+		summary += "; not ready: " + object.List(slices.Sorted(maps.Values(failed)), cli.MaxNamed)
+	}
+
+	if len(newest) > 0 {
+		summary += "; no newer version of " + object.List(newest, cli.MaxNamed)
+	}
+
+	o.Printf("%s", summary)
+
+	return err
 }
 
 // sourceTimeout limits what the sources are asked before an upgrade: the operator asks them as well.
@@ -214,38 +251,45 @@ func (o *upgradeApplyOptions) upgrade(
 	return nil
 }
 
-// versions returns the versions to upgrade to, by the full names of the providers.
+// versions returns the versions to upgrade to, by the full names of the providers, and the labels of those that have
+// their newest one.
 func (o *upgradeApplyOptions) versions(
 	ctx context.Context, cluster *cli.Cluster, found []v1alpha2.Provider, args []string,
-) (map[string]string, error) {
+) (versions map[string]string, newest []string, err error) {
 	if len(args) > 0 {
-		return givenVersions(found, args)
+		versions, err = givenVersions(found, args)
+		return versions, nil, err
 	}
 
 	plans, err := o.plans(ctx, cluster)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
-	versions := map[string]string{}
+	versions = map[string]string{}
 
 	for _, plan := range plans {
 		if plan.Blocked != "" {
-			return nil, fmt.Errorf("the upgrade%s is not possible: %s", plan.in(), plan.Blocked)
+			return nil, nil, fmt.Errorf("the upgrade%s is not possible: %s", plan.in(), plan.Blocked)
 		}
 
 		for _, step := range plan.Steps {
-			if step.To != "" {
+			switch {
+			case step.To != "":
 				versions[step.Resource] = step.To
+			case len(o.only) == 0: // the sources of others were not read
+				newest = append(newest, step.Provider)
 			}
 		}
 	}
+
+	slices.Sort(newest)
 
 	if len(versions) == 0 {
 		o.Hintf("There is nothing to upgrade; `capstan upgrade plan` shows the available upgrades.")
 	}
 
-	return versions, nil
+	return versions, slices.Compact(newest), nil
 }
 
 // givenVersions returns the versions in the arguments, by the full names of the providers.
