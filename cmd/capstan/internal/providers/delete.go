@@ -19,6 +19,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // deleteOptions are the flags of `delete`.
@@ -102,7 +103,7 @@ func (o *deleteOptions) run(ctx context.Context, args []string) error {
 	}
 
 	if o.selection.All && !o.yes {
-		question := fmt.Sprintf("Remove %s?", cli.Count(len(found), "provider"))
+		question := fmt.Sprintf("Remove %s?", object.Count(len(found), "provider"))
 		if err := o.Confirm(ctx, question); err != nil {
 			return err
 		}
@@ -151,7 +152,7 @@ func (o *deleteOptions) printKept(ctx context.Context, cluster *cli.Cluster, rem
 	})
 	if len(kept) > 0 {
 		o.Printf("%s kept; to delete them with all objects of their kinds: kubectl delete crd -l '%s in (%s)'",
-			cli.Count(len(kept), "CRD"), v1alpha2.ClusterctlProviderLabel, strings.Join(sets.List(labels), ","))
+			object.Count(len(kept), "CRD"), v1alpha2.ClusterctlProviderLabel, strings.Join(sets.List(labels), ","))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // tree returns the provider as a tree: the verdict and its cause, then what runs, then what needs attention. Each cause
@@ -146,7 +147,7 @@ func releaseTree(v view.Provider) cli.Node {
 
 	n.Text = fmt.Sprintf("release %s, revision %d, %s", v.Release.Name, v.Release.Revision, v.Release.Status)
 	if !v.Remote {
-		n.Text += fmt.Sprintf(": %d of %s healthy", len(v.Objects)-len(n.Children), cli.Count(len(v.Objects), "object"))
+		n.Text += fmt.Sprintf(": %d of %s healthy", len(v.Objects)-len(n.Children), object.Count(len(v.Objects), "object"))
 	}
 
 	if len(v.Unread) > 0 {
@@ -252,7 +253,7 @@ func variableLines(variables []view.Variable) []string {
 
 // crdTree returns the number of CRDs, and those with objects that may be stored in an old version.
 func crdTree(crds []view.CRD) cli.Node {
-	n := cli.Node{Text: cli.Count(len(crds), "CRD")}
+	n := cli.Node{Text: object.Count(len(crds), "CRD")}
 
 	for _, c := range crds {
 		if !c.Migrated() {
