@@ -130,11 +130,12 @@ func (o *deleteOptions) run(ctx context.Context, args []string) error {
 }
 
 // printKept prints which CRDs of removed providers stay, as far as the user may list them, and how to delete them.
+// Those of providers that stay installed are in use.
 func (o *deleteOptions) printKept(ctx context.Context, cluster *cli.Cluster, removed []v1alpha2.Provider) {
 	labels := sets.New[string]()
 
 	for _, p := range removed {
-		if p.GetSpec().KubeConfig == nil {
+		if p.GetSpec().KubeConfig == nil && !v1alpha2.Asks(p, v1alpha2.KeepInstalledAnnotation) {
 			labels.Insert(v1alpha2.Label(p))
 		}
 	}
