@@ -210,24 +210,6 @@ func (s *Schema) setDeployment(d *deployment, c customization, warnings *Warning
 	return nil
 }
 
-// doubtedArgs returns the arguments in a customization that a container may not have. With a command of the user's,
-// nothing is known.
-func (s *Schema) doubtedArgs(c customization, spec v1alpha2.ContainerSpec) []Flag {
-	if len(spec.Command) > 0 {
-		return nil
-	}
-
-	d := s.newDoubts(c.name, spec.Name)
-
-	for arg := range sorted(spec.Args) {
-		if name := trimDashes(arg); name != "namespace" { // which may be ignored
-			d.doubtFlag(fmt.Sprintf("%sdeployment.containers[%s].args[%s]", c.field, spec.Name, arg), name)
-		}
-	}
-
-	return d.found
-}
-
 // merge sets the fields that are set in the spec. A spec may list a container twice.
 func (c *container) merge(spec v1alpha2.ContainerSpec) error {
 	for arg, value := range sorted(spec.Args) {

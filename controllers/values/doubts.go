@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
@@ -162,4 +163,22 @@ func similarFlag(name string, flags []string) string {
 	}
 
 	return ""
+}
+
+// doubtedArgs returns the arguments in a customization that a container may not have. With a command of the user's,
+// nothing is known.
+func (s *Schema) doubtedArgs(c customization, spec v1alpha2.ContainerSpec) []Flag {
+	if len(spec.Command) > 0 {
+		return nil
+	}
+
+	d := s.newDoubts(c.name, spec.Name)
+
+	for arg := range sorted(spec.Args) {
+		if name := trimDashes(arg); name != "namespace" { // which may be ignored
+			d.doubtFlag(fmt.Sprintf("%sdeployment.containers[%s].args[%s]", c.field, spec.Name, arg), name)
+		}
+	}
+
+	return d.found
 }

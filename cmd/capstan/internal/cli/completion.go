@@ -170,8 +170,8 @@ func existingProviders(cmd *cobra.Command) []v1alpha2.Provider {
 	return readCluster(cmd, func(ctx context.Context, c *Cluster) ([]v1alpha2.Provider, error) { return c.Providers(ctx) })
 }
 
-// readCluster reads something from the management cluster that the flags of a command select. It is empty if that fails,
-// because a shell has no use for errors.
+// readCluster reads something from the management cluster that the flags of a command select. It is empty if that
+// fails, because a shell has no use for errors.
 func readCluster[T any](cmd *cobra.Command, read func(context.Context, *Cluster) (T, error)) (found T) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()

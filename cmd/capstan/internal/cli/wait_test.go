@@ -267,7 +267,7 @@ func TestReadyWaitsForTheRequest(t *testing.T) {
 	g.Expect(Ready(p)).To(BeTrue(), "no request is handled while it is suspended")
 }
 
-// TestReadyWaitsForTheRollback: a provider whose change was given up is waited for until what it was rolled back to runs.
+// TestReadyWaitsForTheRollback: a provider whose change was given up is waited for until the rollback is healthy.
 func TestReadyWaitsForTheRollback(t *testing.T) {
 	g := NewWithT(t)
 	p := core()

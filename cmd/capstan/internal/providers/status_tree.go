@@ -103,8 +103,8 @@ func versionLine(v view.Provider) string {
 	return text
 }
 
-// modes returns what keeps the operator from its usual work as far as the verdict may not say it, what has no effect, and
-// what automatic upgrades wait for.
+// modes returns what keeps the operator from its usual work as far as the verdict may not say it, what has no effect,
+// and what automatic upgrades wait for.
 func modes(v view.Provider) []string {
 	var modes []string
 

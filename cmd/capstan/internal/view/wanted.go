@@ -60,8 +60,8 @@ func (p Provider) policy() string {
 	return text
 }
 
-// Notes describe the parts of the spec that have no effect, the automatic upgrade that follows, or when there can be one,
-// and the last one unless it has succeeded.
+// Notes describe the parts of the spec that have no effect, the automatic upgrade that follows, or when there can be
+// one, and the last one unless it has succeeded.
 func (p Provider) Notes() []Note {
 	var notes []Note
 
