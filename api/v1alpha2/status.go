@@ -70,6 +70,12 @@ type ProviderStatus struct {
 	// +listType=atomic
 	MissingVariables []string `json:"missingVariables,omitempty"`
 
+	// ignored are the parts of the spec that have no effect, with the reasons.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Ignored []string `json:"ignored,omitempty"`
+
 	// orphanedCRDs are CustomResourceDefinitions that the desired version no longer includes; they and their
 	// objects are kept.
 	// +optional

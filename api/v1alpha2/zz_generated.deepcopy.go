@@ -1167,6 +1167,11 @@ func (in *ProviderStatus) DeepCopyInto(out *ProviderStatus) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Ignored != nil {
+		in, out := &in.Ignored, &out.Ignored
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.OrphanedCRDs != nil {
 		in, out := &in.OrphanedCRDs, &out.OrphanedCRDs
 		*out = make([]string, len(*in))

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
@@ -65,7 +64,9 @@ func (o *versionOptions) run(ctx context.Context, _ []string) error {
 		}
 	}
 
-	v.compare()
+	if v.Operator != nil {
+		v.Warnings = append(v.Warnings, v.Client.Differences(v.Operator.ProgramVersion)...)
+	}
 
 	for _, warning := range v.Warnings {
 		o.Warnf("%s", warning)
@@ -96,7 +97,10 @@ func (o *versionOptions) findOperator(ctx context.Context, v *versions) error {
 	}
 
 	published, err := controllers.ReadPublished(ctx, cluster.Client, installed.Namespace)
-	v.Operator = newOperator(installed, published)
+	v.Operator = &operator{
+		ProgramVersion: cli.OperatorVersion(installed, published), Namespace: installed.Namespace,
+		Deployment: installed.Name, Image: cli.OperatorImage(installed),
+	}
 
 	if stopped := cluster.StoppedOperator(ctx); stopped != "" {
 		v.Warnings = append(v.Warnings, stopped)
@@ -120,21 +124,6 @@ type operator struct {
 	Namespace  string `json:"namespace"`
 	Deployment string `json:"deployment"`
 	Image      string `json:"image,omitempty"`
-}
-
-// newOperator returns the operator of a Deployment, and what it has published; nil if nothing.
-func newOperator(d *appsv1.Deployment, published *controllers.Published) *operator {
-	return &operator{
-		ProgramVersion: cli.OperatorVersion(d, published), Namespace: d.Namespace, Deployment: d.Name,
-		Image: cli.OperatorImage(d),
-	}
-}
-
-// compare adds warnings.
-func (v *versions) compare() {
-	if v.Operator != nil {
-		v.Warnings = append(v.Warnings, v.Client.Differences(v.Operator.ProgramVersion)...)
-	}
 }
 
 // table returns the header and the rows for people.

@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/contract"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/paging"
 )
 
@@ -30,19 +31,29 @@ var webhookRules = []rule{{
 	},
 }}
 
+// maxNamed is how many webhooks of a configuration a finding names.
+const maxNamed = 3
+
 func checkCA(configuration *unstructured.Unstructured, report reporter) {
 	p := place{Kind: configuration.GetKind(), Object: configuration.GetName()}
 	if label := configuration.GetLabels()[v1alpha2.ClusterctlProviderLabel]; label != "" {
 		p.Providers = []string{label}
 	}
 
+	var names []string
+
 	for _, webhook := range bundle.NestedMaps(configuration.Object, "webhooks") {
 		service := bundle.NestedMap(webhook, "clientConfig", "service")
 		ca, _ := base64.StdEncoding.DecodeString(bundle.NestedString(webhook, "clientConfig", "caBundle"))
 
 		if service != nil && !bundle.HasCertificate(ca) {
-			report(p, "has no certificate authority for the webhook %s", quote(bundle.NestedString(webhook, "name")))
+			names = append(names, quote(bundle.NestedString(webhook, "name")))
 		}
+	}
+
+	if len(names) > 0 {
+		report(p, "has no certificate authority for %s: %s", object.Count(len(names), "webhook"),
+			object.List(names, maxNamed))
 	}
 }
 

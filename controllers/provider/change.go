@@ -278,6 +278,7 @@ func (r *run) makePlan(ctx context.Context) error {
 	}
 
 	r.provider.GetStatus().MissingVariables = planned.MissingVariables
+	r.provider.GetStatus().Ignored = shownIgnored(planned.Warnings.Ignored)
 
 	if r.memory.unannounced {
 		r.memory.unannounced = false

@@ -245,6 +245,19 @@ func orphanedCRDs(version string, dropped []string, left string) []Event {
 // releaseKept returns the event about a release that stays although its resource is deleted.
 func releaseKept(message string) []Event { return warn(v1alpha2.ReleaseKeptReason, "Delete", message) }
 
+// maxIgnored is how many parts of the spec without effect the status has.
+const maxIgnored = 20
+
+// shownIgnored returns parts of the spec without effect for the status, bounded.
+func shownIgnored(warnings []string) []string {
+	var shown []string
+	for _, warning := range warnings[:min(len(warnings), maxIgnored)] {
+		shown = append(shown, note(warning))
+	}
+
+	return shown
+}
+
 // ignored returns the event about parts of the spec that have no effect.
 func ignored(warnings []string) []Event { return warn(ignoredReason, "Reconcile", warnings...) }
 

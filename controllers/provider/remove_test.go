@@ -99,5 +99,5 @@ func TestNoteFound(t *testing.T) {
 
 	r.done.uninstalled = true
 	g.Expect(r.report(Summary{}, now).Status).To(And(
-		HaveField("Inventory", BeEmpty()), HaveField("Release", BeNil())))
+		HaveField("Objects", BeEmpty()), HaveField("Release", BeNil())))
 }

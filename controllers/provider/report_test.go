@@ -125,7 +125,7 @@ func TestReadyNamesWhatFinalizersHold(t *testing.T) {
 func TestUnhealthyManagerNamesDoubtfulFlags(t *testing.T) {
 	r := newTestRun(revision(1, v1alpha2.RevisionDeployed, wanted))
 	r.change.release.State.State = state.InSync
-	doubtful := values.Flag{Name: "v", Field: "spec.manager.verbosity", Deployment: "manager"}
+	doubtful := values.Flag{Name: "v", Field: "spec.manager.verbosity", Deployment: "manager", Container: "manager"}
 	r.change.plan.Warnings.Flags = []values.Flag{doubtful, {Name: "v", Field: "not about it", Deployment: "other"}}
 
 	g := NewWithT(t)

@@ -298,7 +298,10 @@ func (r *run) attemptFailed(care Result) Summary {
 	}
 
 	if deployed && r.installed.health != nil && !r.installed.runs() {
-		said.causes = append(said.causes, r.installed.problem())
+		// While a rollback rolls out, what was wrong before it still is.
+		if problem := r.installed.problem(); !strings.Contains(r.failure(), problem) {
+			said.causes = append(said.causes, problem)
+		}
 	}
 
 	// The rollback, for example, could not be completed.

@@ -454,6 +454,11 @@ func TestFailedAttempt(t *testing.T) {
 	sick := copyOf(returned)
 	sick.installed.health = missing
 
+	same := copyOf(sick)
+	same.installed.Record = &release.Record{
+		AppVersion: "v1.0.0", Description: "Rollback to 1: not healthy within 15s: " + absent,
+	}
+
 	returning := copyOf(sick)
 	returning.installed.Newest.Wave = new(0)
 
@@ -499,6 +504,12 @@ func TestFailedAttempt(t *testing.T) {
 			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
 			message: "v1.0.0 is not healthy; v1.1.0 failed, will be tried again: no node; " + absent,
+		},
+		"rolled back, and nothing has changed yet": {
+			r:        same,
+			decision: state.Decision{Action: state.Wait, Until: next},
+			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
+			message: "v1.0.0 is not healthy; v1.1.0 failed, will be tried again: not healthy within 15s: " + absent,
 		},
 		"given up": {
 			r:        twice,

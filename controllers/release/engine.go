@@ -3,6 +3,7 @@ package release
 import (
 	"cmp"
 	"context"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,8 @@ type Engine struct {
 	written consistency.Writes[types.NamespacedName]
 	// records are the newest ones of the releases that were looked at last: name -> keptRecord.
 	records *lru.Cache
+	// begun are the revisions whose actions this process has begun and could not record the end of: name -> number.
+	begun sync.Map
 }
 
 // NewEngine returns an engine for a connection. It makes no request.

@@ -205,6 +205,27 @@ var _ = Describe("A write of a record that", func() {
 	}
 })
 
+var _ = Describe("A write of a record that is refused", func() {
+	It("leaves a revision that the same process completes", func(ctx SpecContext) {
+		for n := 1; ; n++ {
+			namespace := newNamespace(ctx)
+			spec := specOf(namespace, "1.0.0", configMap("kept", "1"))
+
+			engine, came := losing(refused, n)
+			_, _ = applySpec(ctx, engine, spec)
+
+			if !came() {
+				Expect(n).To(BeNumerically(">", 1), "the action writes records")
+				return
+			}
+
+			By(fmt.Sprintf("write %d: %v, known %v", n, history(ctx, namespace), knownOf(namespace)))
+			mustApply(ctx, engine, spec)
+			Expect(history(ctx, namespace)).To(HaveLen(1))
+		}
+	})
+})
+
 // knownOf returns number and status of the revisions that the status knows, newest first.
 func knownOf(namespace string) []string {
 	var known []string

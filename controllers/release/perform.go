@@ -3,6 +3,7 @@ package release
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -73,6 +74,10 @@ func (s *session) perform(ctx context.Context, a attempt) (Result, error) {
 	}
 
 	created, err := a.next.Create(ctx, rel, start)
+	if !errors.Is(err, storage.ErrChanged) {
+		s.engine.begun.Store(s.release, rel.Version) // also if the answer was lost
+	}
+
 	if err != nil {
 		return Result{}, err
 	}
@@ -86,6 +91,10 @@ func (s *session) perform(ctx context.Context, a attempt) (Result, error) {
 	}
 
 	ended := s.store.End(ctx, rel, created, s.outcome(a.action, result, err))
+	if ended == nil {
+		s.engine.begun.Delete(s.release)
+	}
+
 	if apierrors.IsNotFound(ended) {
 		return result, undo(s.client, s.release, results)
 	}

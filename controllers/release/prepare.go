@@ -74,7 +74,7 @@ func (p *Prepared) render(ctx context.Context) error {
 		return err
 	}
 
-	p.next, err = s.store.Next(revision, p.spec.Salt)
+	p.next, err = s.store.Next(revision, p.spec.Salt, s.begun())
 	if err := cmp.Or(err, ctx.Err()); err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 		return Result{}, err
 	}
 
-	next, err := s.store.Next(s.rollbackRevision(target, options), storage.SaltOf(target))
+	next, err := s.store.Next(s.rollbackRevision(target, options), storage.SaltOf(target), s.begun())
 	if err != nil {
 		return Result{}, err
 	}

@@ -65,6 +65,14 @@ func (e *Engine) open(
 	return s, nil
 }
 
+// begun returns the number of the revision whose action this process has begun, without recording its end; 0 for none.
+func (s *session) begun() int {
+	number, _ := s.engine.begun.Load(s.release)
+	begun, _ := number.(int)
+
+	return begun
+}
+
 // openConfirmed is like open, but reads the observed revision, if that is confirmed: its record must still be the one
 // that is known.
 func (e *Engine) openConfirmed(

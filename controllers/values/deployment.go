@@ -140,12 +140,9 @@ func (s *Schema) customize(c customization, warnings *Warnings) (*deployment, er
 	d := &deployment{Containers: map[string]*container{}}
 
 	if c.deployment != nil {
-		ignored, err := s.setDeployment(d, c)
-		if err != nil {
+		if err := s.setDeployment(d, c, warnings); err != nil {
 			return nil, err
 		}
-
-		warnings.Ignored = append(warnings.Ignored, ignored...)
 	}
 
 	if c.manager != nil {
@@ -154,15 +151,15 @@ func (s *Schema) customize(c customization, warnings *Warnings) (*deployment, er
 			return nil, err
 		}
 
-		m := &manager{container: d.container(name), published: publishedFlags(s.published[c.name], name)}
+		m := &manager{container: d.container(name), doubts: s.newDoubts(c.name, name)}
 		m.set(c.manager)
 
 		for _, ignored := range m.ignored {
 			warnings.Ignored = append(warnings.Ignored, c.field+"manager."+ignored)
 		}
 
-		for _, f := range m.unpublished {
-			f.Field, f.Deployment = c.field+"manager."+f.Field, c.name
+		for _, f := range m.found {
+			f.Field = c.field + "manager." + f.Field
 			warnings.Flags = append(warnings.Flags, f)
 		}
 	}
@@ -174,20 +171,22 @@ func (s *Schema) customize(c customization, warnings *Warnings) (*deployment, er
 	return d, nil
 }
 
-// setDeployment sets what the customization's DeploymentSpec has, and returns warnings.
-func (s *Schema) setDeployment(d *deployment, c customization) ([]string, error) {
+// setDeployment sets what the customization's DeploymentSpec has, and adds warnings.
+func (s *Schema) setDeployment(d *deployment, c customization, warnings *Warnings) error {
 	d.DeploymentSpec = *c.deployment
 	d.HighAvailability = nil // set if it is possible
 
 	for _, spec := range c.deployment.Containers {
 		if !slices.Contains(s.published[c.name].Containers, spec.Name) {
-			return nil, misfit(c.field+"deployment.containers",
+			return misfit(c.field+"deployment.containers",
 				"Deployment %s has no container %q; it has %s", c.name, spec.Name, list(s.published[c.name].Containers))
 		}
 
 		if err := d.container(spec.Name).merge(spec); err != nil {
-			return nil, err
+			return err
 		}
+
+		warnings.Flags = append(warnings.Flags, s.doubtedArgs(c, spec)...)
 	}
 
 	// A Deployment without such a container has no manager.
@@ -195,18 +194,20 @@ func (s *Schema) setDeployment(d *deployment, c customization) ([]string, error)
 
 	manager := d.Containers[name]
 	if manager == nil {
-		return nil, nil
+		return nil
 	}
 
 	if _, set := manager.Args["namespace"]; !set {
-		return nil, nil
+		return nil
 	}
 
 	delete(manager.Args, "namespace")
 
-	return []string{fmt.Sprintf(
+	warnings.Ignored = append(warnings.Ignored, fmt.Sprintf(
 		"%[1]sdeployment.containers: --namespace of container %[2]s is ignored: a provider watches all namespaces; "+
-			"%[1]smanager.cacheNamespace restricts it to one", c.field, name)}, nil
+			"%[1]smanager.cacheNamespace restricts it to one", c.field, name))
+
+	return nil
 }
 
 // merge sets the fields that are set in the spec. A spec may list a container twice.

@@ -2,12 +2,8 @@ package values
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-
-	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
 // flag is what a field of spec.manager sets.
@@ -19,25 +15,6 @@ type flag struct {
 	// An unknown flag keeps a manager from starting, so the others are set only where they are published.
 	common bool
 }
-
-// Flag is a flag that a manager gets even if the components do not set it.
-type Flag struct {
-	// Name without dashes.
-	Name string
-	// Field of the resource that sets it.
-	Field string
-	// Deployment of the manager.
-	Deployment string
-}
-
-func (f Flag) String() string {
-	return fmt.Sprintf("%s sets --%s, which the manager of Deployment %s is not published with and may not have: if it "+
-		"does not start, remove the field, or set a flag that it has with additionalArgs", f.Field, f.Name, f.Deployment)
-}
-
-// setsOfCommonFlags are flags of Cluster API's library for managers, of newer and older versions. A manager that is
-// published with one of them has all common ones, too.
-var setsOfCommonFlags = []string{"insecure-diagnostics", "metrics-bind-addr"}
 
 // managerFlags are the flags of Cluster API's managers, by the field that sets them.
 var managerFlags = map[string]flag{
@@ -83,10 +60,7 @@ func (m *manager) setField(field, value string) {
 
 	if flag.common {
 		m.Args[flag.names[0]] = value
-
-		if !slices.ContainsFunc(setsOfCommonFlags, func(name string) bool { return slices.Contains(m.published, name) }) {
-			m.doubt(field, flag.names[0])
-		}
+		m.doubtFlag(field, flag.names[0])
 
 		return
 	}
@@ -102,7 +76,7 @@ func (m *manager) setConcurrency(value string) {
 		return
 	}
 
-	single := filter(m.published, func(name string) bool { return strings.HasSuffix(name, concurrencySuffix) })
+	single := filter(m.flags, func(name string) bool { return strings.HasSuffix(name, concurrencySuffix) })
 
 	if m.has("max-concurrent-reconciles") || len(single) == 0 {
 		m.setField("maxConcurrentReconciles", value)
@@ -119,38 +93,12 @@ func (m *manager) setConcurrency(value string) {
 // has reports whether the manager is published with a flag, or gets it by args.
 func (m *manager) has(name string) bool {
 	_, set := m.Args[name]
-	return set || slices.Contains(m.published, name)
-}
-
-// doubt records that the manager may not have the flag that a field sets.
-func (m *manager) doubt(field, flag string) {
-	doubted := slices.ContainsFunc(m.unpublished, func(f Flag) bool { return f.Name == flag })
-	if !doubted {
-		m.unpublished = append(m.unpublished, Flag{Name: flag, Field: field})
-	}
+	return set || slices.Contains(m.flags, name)
 }
 
 // ignore records that a field has no effect.
 func (m *manager) ignore(field, reason string) {
 	m.ignored = append(m.ignored, fmt.Sprintf("%s is ignored: %s", field, reason))
-}
-
-// publishedFlags returns the names of the flags of a container in a Deployment, sorted.
-func publishedFlags(d chartgen.Deployment, container string) []string {
-	names := map[string]bool{}
-
-	for _, c := range bundle.Containers(map[string]any{"kind": "Deployment", "spec": d.Spec}) {
-		args, _ := c["args"].([]any)
-
-		for _, arg := range args {
-			if text, _ := arg.(string); c["name"] == container && strings.HasPrefix(text, "-") {
-				name, _, _ := strings.Cut(trimDashes(text), "=")
-				names[name] = true
-			}
-		}
-	}
-
-	return slices.Sorted(maps.Keys(names))
 }
 
 // trimDashes returns the name of a flag.

@@ -3,7 +3,6 @@ package values
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,26 +25,26 @@ const (
 // manager is the container of a controller manager.
 type manager struct {
 	*container
-	// published are the names of the flags that the container is published with.
-	published []string
+	*doubts
 	// ignored describes the fields that have no effect.
 	ignored []string
-	// unpublished are the flags that the manager may not have, without their Deployment.
-	unpublished []Flag
 }
 
 // set sets what the spec has, overriding the container's args.
 func (m *manager) set(spec *v1alpha2.ManagerSpec) {
 	for name, value := range sorted(spec.AdditionalArgs) {
 		m.Args[trimDashes(name)] = value
+		m.doubtFlag("additionalArgs["+name+"]", trimDashes(name))
 	}
 
 	if spec.Debug {
+		doubted := len(m.found)
+
 		m.setField("verbosity", debugVerbosity)
 		m.setField("profilerAddress", debugProfilerAddress)
 
-		for i := range m.unpublished {
-			m.unpublished[i].Field = "debug"
+		for i := range m.found[doubted:] {
+			m.found[doubted+i].Field = "debug"
 		}
 	}
 
@@ -59,6 +58,10 @@ func (m *manager) set(spec *v1alpha2.ManagerSpec) {
 
 	if len(spec.FeatureGates) > 0 {
 		m.FeatureGates = spec.FeatureGates
+	}
+
+	for gate := range sorted(spec.FeatureGates) {
+		m.doubtGate("featureGates["+gate+"]", gate)
 	}
 
 	if spec.GracefulShutDown != nil {
@@ -82,10 +85,7 @@ func (m *manager) setControllers(spec *v1alpha2.ManagerSpec) {
 		kind, _, _ := strings.Cut(groupKind, ".")
 		flag := strings.ToLower(kind) + concurrencySuffix
 		m.Args[flag] = number(&concurrency)
-
-		if !slices.Contains(m.published, flag) {
-			m.doubt("controller.groupKindConcurrency["+groupKind+"]", flag)
-		}
+		m.doubtFlag("controller.groupKindConcurrency["+groupKind+"]", flag)
 	}
 
 	m.setConcurrency(number(spec.MaxConcurrentReconciles))

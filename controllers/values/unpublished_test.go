@@ -26,7 +26,12 @@ func doubted(t *testing.T, c *chart.Chart, spec string) []string {
 
 	all := make([]string, 0, len(warnings.Flags))
 	for _, f := range warnings.Flags {
-		all = append(all, f.Field+" --"+f.Name)
+		text := f.Field + " --" + f.Name
+		if f.Similar != "" {
+			text += " (" + f.Similar + ")"
+		}
+
+		all = append(all, text)
 	}
 
 	return all
@@ -54,15 +59,51 @@ func TestUnpublishedFlags(t *testing.T) {
 		"one that uses an older version of it": {published: "--metrics-bind-addr=:1", spec: `{manager: {verbosity: 5}}`},
 		"a flag that the user sets, too": {
 			published: "--leader-elect", spec: `{manager: {verbosity: 5, additionalArgs: {v: "2"}}}`,
+			want: []string{"spec.manager.additionalArgs[v] --v"},
+		},
+		"an argument that it is published with": {
+			published: "--leader-elect", spec: `{manager: {additionalArgs: {--leader-elect: "false"}}}`,
+		},
+		"arguments of one that uses Cluster API's library": {
+			published: "--diagnostics-address=:1,--insecure-diagnostics=true",
+			spec:      `{manager: {additionalArgs: {watch-filter: a, v: "2", --diagnostic-address: "a"}}}`,
+			want:      []string{"spec.manager.additionalArgs[--diagnostic-address] --diagnostic-address (diagnostics-address)"},
+		},
+		"arguments of a container": {
+			published: "--leader-elect",
+			spec: `{deployment: {containers: [
+				{name: manager, args: {--leader-elect: "true", --leader-elct: "true", --nonsense: "1", --namespace: a}}]}}`,
+			want: []string{
+				"spec.deployment.containers[manager].args[--leader-elct] --leader-elct (leader-elect)",
+				"spec.deployment.containers[manager].args[--nonsense] --nonsense",
+			},
+		},
+		"arguments of a container with another command": {
+			spec: `{deployment: {containers: [{name: manager, command: [/other], args: {--nonsense: "1"}}]}}`,
+		},
+		"feature gates": {
+			published: `"--feature-gates=MachinePool=${EXP_MACHINE_POOL:=true},Other=false"`,
+			spec:      `{manager: {featureGates: {MachinePool: false, MachinePol: true, New: true}}}`,
+			want: []string{
+				"spec.manager.featureGates[MachinePol] --feature-gates=MachinePol (MachinePool)",
+				"spec.manager.featureGates[New] --feature-gates=New",
+			},
+		},
+		"feature gates of one that is published with none": {
+			spec: `{manager: {featureGates: {A: true, B: true}}}`,
+			want: []string{"spec.manager.featureGates[A] --feature-gates"},
 		},
 		"debug": {
 			published: "--leader-elect", spec: `{manager: {debug: true, verbosity: 4}}`,
 			want: []string{"spec.manager.debug --v", "spec.manager.debug --profiler-address"},
 		},
 		"the concurrency of a controller": {
-			published: "--insecure-diagnostics=true,--a-concurrency=1",
-			spec:      `{manager: {controller: {groupKindConcurrency: {A: 1, B.example.com: 2}}}}`,
-			want:      []string{"spec.manager.controller.groupKindConcurrency[B.example.com] --b-concurrency"},
+			published: "--insecure-diagnostics=true,--a-concurrency=1,--machine-concurrency=1",
+			spec:      `{manager: {controller: {groupKindConcurrency: {A: 1, B.example.com: 2, Machin: 3}}}}`,
+			want: []string{
+				"spec.manager.controller.groupKindConcurrency[B.example.com] --b-concurrency",
+				"spec.manager.controller.groupKindConcurrency[Machin] --machin-concurrency (machine-concurrency)",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

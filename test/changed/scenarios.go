@@ -14,7 +14,7 @@ type group struct {
 
 // groups select scenarios. All groups count whose folder a changed file is below.
 var groups = []group{
-	{"api/", []string{"install", "users", "refusals", "lifecycle", "replaced"}},
+	{"api/", []string{"install", "users", "refusals", "lifecycle", "replaced", "samples"}},
 	{"chartgen/", []string{"plainhelm", "cluster_values", "customize", "install", "real", "census"}},
 	{"chartgen/mirror", []string{"airgap"}},
 	{"chartgen/oci", []string{"registry", "airgap"}},

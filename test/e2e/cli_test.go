@@ -332,7 +332,7 @@ var _ = Describe("The command line", Ordered, func() {
 			ContainSubstring("There is nothing to upgrade"))
 		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.1.0")).To(And(
 			ContainSubstring("InfrastructureProvider infrastructure-docker-system/docker: upgrading to v1.1.0"),
-			MatchRegexp(`docker: v1\.1\.0 is healthy \(\S+s\)\n$`)))
+			MatchRegexp(`docker: v1\.1\.0 is healthy \(\S+s\)\n1 of 1 provider ready after \S+s\n$`)))
 		Expect(w.read(ctx, docker)(Default)).To(beReady("v1.1.0"))
 
 		before := cli.writes()

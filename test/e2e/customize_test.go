@@ -58,8 +58,8 @@ var _ = Describe("A provider's resource", Ordered, func() {
 	})
 
 	It("warns of a flag that the manager may not have, before it does not start", func(ctx SpecContext) {
-		const warning = "spec.manager.verbosity sets --v, which the manager of Deployment doubtful-controller-manager " +
-			"is not published with and may not have"
+		const warning = "spec.manager.verbosity sets --v, which container manager of Deployment " +
+			"doubtful-controller-manager is not published with, and may not start with"
 
 		doubtful := neverRunning(newTiny("doubtful", "v1.0.0"))
 		w.offer(ctx, doubtful)
@@ -72,6 +72,39 @@ var _ = Describe("A provider's resource", Ordered, func() {
 			HaveField("Reason", "UnpublishedFlag"), HaveField("Note", ContainSubstring(warning)))))
 		Eventually(w.read(ctx, asks)).Should(notBeReady(v1alpha2.ProgressingReason,
 			"Unschedulable: ", "(pod doubtful-controller-manager-", warning))
+	})
+
+	It("names what the provider does not have, and what is similar", func(ctx SpecContext) {
+		typos := newTiny("typos", "v1.0.0")
+		typos.components = strings.Replace(provider.components, "custom", typos.name, -1)
+		typos.components = strings.ReplaceAll(typos.components, provider.kind(), typos.kind())
+		w.offer(ctx, typos)
+
+		asks := typos.resource()
+		asks.Spec.Variables = map[string]string{"TINY_LEVL": "debug", "TINY_LEVEL": "info"}
+		asks.Spec.Manager = &v1alpha2.ManagerSpec{FeatureGates: map[string]bool{"Pol": true}}
+		asks.Spec.Deployment = &v1alpha2.DeploymentSpec{
+			Containers: []v1alpha2.ContainerSpec{{Name: "manager", Args: map[string]string{"--levl": "debug"}}},
+		}
+		Expect(w.client.Create(ctx, asks)).To(Succeed())
+		Eventually(w.read(ctx, asks)).Should(beReady("v1.0.0"))
+
+		const unused = "spec.variables.TINY_LEVL has no effect: v1.0.0 has no such variable; did you mean TINY_LEVEL?"
+
+		Expect(asks.Status.Ignored).To(ConsistOf(unused))
+
+		rest := " of Deployment typos-controller-manager is not published with, and may not start with; did you mean "
+		Eventually(w.events(ctx, asks)).Should(ContainElements(
+			And(HaveField("Reason", "Ignored"), HaveField("Note", unused)),
+			And(HaveField("Reason", "UnpublishedFlag"), HaveField("Note", And(
+				ContainSubstring("args[--levl] sets --levl, which container manager"+rest+"level?"),
+				ContainSubstring("featureGates[Pol] sets --feature-gates=Pol, which container manager"+rest+"Pool?")))),
+		))
+		Expect(strings.Count(newCommandLine(w).succeed(ctx, "status", v1alpha2.Label(asks)), unused)).To(Equal(1))
+
+		update(ctx, w, asks, func(p v1alpha2.Provider) { delete(p.GetSpec().Variables, "TINY_LEVL") })
+		Eventually(w.read(ctx, asks)).Should(And(beReady("v1.0.0"), WithTransform(
+			func(p v1alpha2.Provider) []string { return p.GetStatus().Ignored }, BeEmpty())))
 	})
 
 	It("sets flags and feature gates of the manager", func(ctx SpecContext) {

@@ -124,6 +124,7 @@ var _ = Describe("On a hub with the providers of another cluster, capstan", Orde
 
 		Expect(cli.succeed(ctx, "upgrade", "apply", "--contract", "v1beta2", "--config", config)).To(And(
 			ContainSubstring("InfrastructureProvider capd-system/docker: upgrading to v1.1.0\n"),
+			MatchRegexp(`\n1 of 1 provider ready after \S+s; no newer version of cluster-api, infrastructure-docker\n$`),
 			Not(ContainSubstring("berlin")),
 		))
 		Eventually(w.read(ctx, local[1])).Should(beReady("v1.1.0"))

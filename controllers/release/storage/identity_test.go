@@ -148,7 +148,7 @@ func TestRevisionIsAnnounced(t *testing.T) {
 
 	create := func(answer error) error {
 		store := New(secrets, release, state.Memory{Owner: owner, Announce: announce(answer)}, nil)
-		next, err := store.Next(state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{ContentDigest: "v1-x"}}, "")
+		next, err := store.Next(state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{ContentDigest: "v1-x"}}, "", 0)
 		g.Expect(err).NotTo(HaveOccurred())
 
 		_, err = next.Create(t.Context(), identified(), Start{})

@@ -39,15 +39,18 @@ type Start struct {
 // Next returns the revision that an action creates from what is known of it, without a number and a status. The salt is
 // that of the digests of the release; empty for that of the revision that is resumed, or a new one.
 //
-// If the newest revision is an attempt at the same that failed for a passing reason, the action resumes it: it writes
-// that revision again, so that the history does not fill with attempts that tell nothing.
-func (s *Store) Next(revision state.Revision, salt string) (*Next, error) {
+// If the newest revision is an attempt at the same that failed for a passing reason, or that this process has begun and
+// could not record the end of, the action resumes it: it writes that revision again, so that the history does not fill
+// with attempts that tell nothing.
+func (s *Store) Next(revision state.Revision, salt string, begun int) (*Next, error) {
 	newest, status := s.Newest()
 	next := &Next{Number: max(newest, s.memory.Last) + 1, store: s, revision: revision, salt: salt}
 	known := s.memory.Of(newest)
 
-	if status != v1alpha2.RevisionFailed || known.Failure != v1alpha2.FailureUnavailable ||
-		known.ContentDigest != revision.ContentDigest || known.RollbackTo != revision.RollbackTo {
+	passing := status == v1alpha2.RevisionFailed && known.Failure == v1alpha2.FailureUnavailable ||
+		status.Pending() && newest == begun
+
+	if !passing || known.ContentDigest != revision.ContentDigest || known.RollbackTo != revision.RollbackTo {
 		return next, nil
 	}
 

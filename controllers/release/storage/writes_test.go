@@ -55,7 +55,7 @@ func open(t *testing.T, secrets corev1.SecretInterface, memory state.Memory) *St
 func create(t *testing.T, store *Store, rel *helm.Release) (state.Revision, error) {
 	t.Helper()
 
-	next, err := store.Next(state.Revision{}, "")
+	next, err := store.Next(state.Revision{}, "", 0)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	return next.Create(t.Context(), rel, Start{})
@@ -205,7 +205,7 @@ func TestResume(t *testing.T) {
 			}
 
 			again := state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{ContentDigest: "x"}}
-			next, err := open(t, secrets, memory).Next(again, "")
+			next, err := open(t, secrets, memory).Next(again, "", 0)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(next.Number).To(Equal(3))
 
@@ -284,7 +284,7 @@ func TestNumbers(t *testing.T) {
 	}
 
 	store := open(t, secrets, memory)
-	next, err := store.Next(state.Revision{}, "")
+	next, err := store.Next(state.Revision{}, "", 0)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(next.Number).To(Equal(6))
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/transport"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
 // accessFlags are the flags of commands that access registries.
@@ -42,25 +42,12 @@ func addAccessFlags(flags *pflag.FlagSet) *accessFlags {
 // Client returns a client for registries. The user name and password are only used for the registry
 // with the given host; in is read for the password.
 func (f *accessFlags) Client(host string, in io.Reader) (*oci.Client, error) {
-	var options transport.Options
-
-	if f.ca != "" {
-		ca, err := os.ReadFile(f.ca)
-		if err != nil {
-			return nil, err
-		}
-
-		options.CA = ca
-	}
-
 	credentials, err := f.credentials(host, in)
 	if err != nil {
 		return nil, err
 	}
 
-	options.Credentials = credentials
-
-	return oci.NewClient(options)
+	return cli.Registries(f.ca, credentials)
 }
 
 func (f *accessFlags) credentials(host string, in io.Reader) (transport.Credentials, error) {

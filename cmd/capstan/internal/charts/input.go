@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/catalog"
 	"github.com/capstan-project/capstan/chartgen/oci"
@@ -166,22 +165,6 @@ func (i *Input) openEntry(
 	}
 
 	return opened, err
-}
-
-// variablesOf returns the variables of a version of a source: an exact one, a range, or the newest for an empty one.
-// The place is where the source is, for errors.
-func variablesOf(ctx context.Context, place string, from *source.Source, version string) ([]chartgen.Variable, error) {
-	opened, err := fetch(ctx, place, from, version)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", place, err)
-	}
-
-	built, err := opened.build()
-	if err != nil {
-		return nil, err
-	}
-
-	return chartgen.Variables(built)
 }
 
 // fetch reads a version of a remote source.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capstan-project/capstan/chartgen/catalog"
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
@@ -90,6 +91,15 @@ func (o *listOptions) run(ctx context.Context, args []string) error {
 	}
 
 	return o.printVersions(ctx, printer, known, name)
+}
+
+// explain adds to the error of a source that cannot be reached how to read a mirror instead.
+func (o *listOptions) explain(label string, err error) error {
+	if o.repository == "" && transport.Is(err, transport.Unavailable) {
+		return fmt.Errorf("%s: %w; to read a mirror instead, add --chart-repository", label, err)
+	}
+
+	return fmt.Errorf("%s: %w", label, err)
 }
 
 // knownProvider is a provider of the catalog.

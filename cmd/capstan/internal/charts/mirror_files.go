@@ -10,7 +10,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // writeFiles writes the files of releases to a local repository of clusterctl, and prints how its configuration names
@@ -52,7 +52,7 @@ func (o *mirrorOptions) writeFiles(releases []release) error {
 	}
 
 	o.Printf("%s has the files of %s. Name them in clusterctl's configuration:", o.files,
-		cli.Count(len(releases), "provider"))
+		object.Count(len(releases), "provider"))
 	o.Printf("providers:%s", providers.String())
 
 	return nil

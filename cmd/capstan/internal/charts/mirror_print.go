@@ -5,6 +5,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/mirror"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // itemView is an item of a dry run.
@@ -51,5 +52,5 @@ func count(items []*mirror.Item) (charts, images int) {
 func summary(items []*mirror.Item) string {
 	charts, images := count(items)
 
-	return fmt.Sprintf("%s and %s", cli.Count(charts, "chart"), cli.Count(images, "image"))
+	return fmt.Sprintf("%s and %s", object.Count(charts, "chart"), object.Count(images, "image"))
 }

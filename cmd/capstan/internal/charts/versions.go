@@ -62,7 +62,17 @@ func (o *listOptions) printVariables(
 		return err
 	}
 
-	variables, err := variablesOf(ctx, entry.Label(), from, version)
+	opened, err := fetch(ctx, entry.Label(), from, version)
+	if err != nil {
+		return o.explain(entry.Label(), err)
+	}
+
+	built, err := opened.build()
+	if err != nil {
+		return err
+	}
+
+	variables, err := chartgen.Variables(built)
 	if err != nil {
 		return err
 	}
@@ -93,7 +103,7 @@ func (o *listOptions) printVersions(
 
 	versions, metadata, err := from.List(ctx)
 	if err != nil {
-		return fmt.Errorf("%s: %w", entry.Label(), err)
+		return o.explain(entry.Label(), err)
 	}
 
 	if !o.all {

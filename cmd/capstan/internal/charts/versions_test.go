@@ -85,6 +85,14 @@ func TestVersions(t *testing.T) {
 			{"version": "v1.0.0", "contract": "v1beta1"},
 			{"version": "v0.9.0"}
 		]`))
+
+	g.Expect(server.Stop()).To(Succeed())
+
+	for _, args := range [][]string{{"tiny"}, {"tiny", "--variables"}} {
+		_, _, err = clitest.Run(t.Context(), NewListCommand, append(args, "--config", file)...)
+		g.Expect(err).To(MatchError(And(
+			HavePrefix("addon-tiny: "), HaveSuffix("; to read a mirror instead, add --chart-repository"))))
+	}
 }
 
 func TestVersionsOfUnknownProvider(t *testing.T) {

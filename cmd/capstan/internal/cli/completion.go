@@ -165,33 +165,31 @@ func completeUpgrades(providers []v1alpha2.Provider, label string) []cobra.Compl
 	return found
 }
 
-// existingProviders returns the providers of the management cluster that the flags of a command select; none if it
-// cannot be reached, because a shell has no use for errors.
+// existingProviders returns the providers of the management cluster.
 func existingProviders(cmd *cobra.Command) []v1alpha2.Provider {
+	return readCluster(cmd, func(ctx context.Context, c *Cluster) ([]v1alpha2.Provider, error) { return c.Providers(ctx) })
+}
+
+// readCluster reads something from the management cluster that the flags of a command select. It is empty if that
+// fails, because a shell has no use for errors.
+func readCluster[T any](cmd *cobra.Command, read func(context.Context, *Cluster) (T, error)) (found T) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 
-	cluster, err := selectedCluster(cmd)
-	if err != nil {
-		cobra.CompDebugln(err.Error(), false)
-		return nil
-	}
-
-	providers, err := cluster.Providers(ctx)
-	if err != nil {
-		cobra.CompDebugln(err.Error(), false)
-	}
-
-	return providers
-}
-
-// selectedCluster returns the management cluster that the flags of a command select.
-func selectedCluster(cmd *cobra.Command) (*Cluster, error) {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags := AddClusterFlags(set)
 	copyFlags(set, cmd.Flags())
 
-	return flags.Connect()
+	cluster, err := flags.Connect()
+	if err == nil {
+		found, err = read(ctx, cluster)
+	}
+
+	if err != nil {
+		cobra.CompDebugln(err.Error(), false)
+	}
+
+	return found
 }
 
 // copyFlags sets the flags of a set to the values that they have been given in another one.

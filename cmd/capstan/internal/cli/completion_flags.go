@@ -39,26 +39,17 @@ func AddCompletions(cmd *cobra.Command) {
 
 // completeNamespaces completes a flag with the namespaces of the management cluster.
 func completeNamespaces(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-	defer cancel()
-
-	cluster, err := selectedCluster(cmd)
-	if err != nil {
-		cobra.CompDebugln(err.Error(), false)
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 
-	if err := cluster.Client.List(ctx, list); err != nil {
-		cobra.CompDebugln(err.Error(), false)
-	}
+	names := readCluster(cmd, func(ctx context.Context, c *Cluster) (names []cobra.Completion, err error) {
+		err = c.Client.List(ctx, list)
+		for _, namespace := range list.Items {
+			names = append(names, namespace.Name)
+		}
 
-	names := make([]cobra.Completion, 0, len(list.Items))
-	for _, namespace := range list.Items {
-		names = append(names, namespace.Name)
-	}
+		return names, err
+	})
 
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 )
 
 // ProgramName is the name of the program, which examples and hints begin with.
@@ -71,14 +71,7 @@ func (o *Options) Named(message string) string {
 
 // Repeated returns a flag as it is typed.
 func Repeated(flag *pflag.Flag) string {
-	value := flag.Value.String()
-	if strings.ContainsFunc(value, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_./:@=,-", r)
-	}) {
-		value = "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
-	}
-
-	return " --" + flag.Name + " " + value
+	return " --" + flag.Name + " " + view.Quote(flag.Value.String())
 }
 
 // Warnf writes a warning to the error stream.

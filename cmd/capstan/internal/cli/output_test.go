@@ -127,13 +127,6 @@ func TestTree(t *testing.T) {
 	}
 }
 
-func TestCount(t *testing.T) {
-	g := NewWithT(t)
-	g.Expect(Count(0, "warning")).To(Equal("0 warnings"))
-	g.Expect(Count(1, "warning")).To(Equal("1 warning"))
-	g.Expect(Count(2, "warning")).To(Equal("2 warnings"))
-}
-
 func TestSize(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(Size(512)).To(Equal("0.5 KiB"))

@@ -273,10 +273,16 @@ func (f *PlannerFlags) Registries() (*oci.Client, error) {
 		return nil, err
 	}
 
+	return Registries(f.config.RegistryCA, credentials)
+}
+
+// Registries returns a client for registries with the CAs in a file, which may be empty, and credentials.
+func Registries(ca string, credentials transport.Credentials) (*oci.Client, error) {
 	options := transport.Options{Credentials: credentials}
 
-	if f.config.RegistryCA != "" {
-		if options.CA, err = os.ReadFile(f.config.RegistryCA); err != nil {
+	if ca != "" {
+		var err error
+		if options.CA, err = os.ReadFile(ca); err != nil {
 			return nil, fmt.Errorf("--registry-ca: %w", err)
 		}
 	}

@@ -43,15 +43,6 @@ func styledText(text string) string {
 	return b.String()
 }
 
-// Count returns a number with a noun, in the plural unless the number is 1.
-func Count(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-
-	return fmt.Sprintf("%d %s", n, noun)
-}
-
 // Size returns a number of bytes with a binary unit.
 func Size(bytes int64) string {
 	switch {

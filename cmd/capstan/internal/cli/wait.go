@@ -345,7 +345,7 @@ func (w *waiter) isDue(p v1alpha2.Provider, verdict view.Verdict, last printed) 
 }
 
 // Ready is met when the operator has reconciled the resource's current generation, as the last request asks for, and
-// the provider is ready. A provider that is stalled ends waiting with an error.
+// the provider is ready. A provider that is stalled ends waiting with an error, once what it was rolled back to runs.
 func Ready(p v1alpha2.Provider) (bool, error) {
 	observed, err := Observed(p)
 
@@ -354,11 +354,19 @@ func Ready(p v1alpha2.Provider) (bool, error) {
 		return false, err
 	case v1alpha2.IsReady(p):
 		return true, nil
-	case meta.IsStatusConditionTrue(p.GetConditions(), v1alpha2.StalledCondition):
+	case meta.IsStatusConditionTrue(p.GetConditions(), v1alpha2.StalledCondition) && !isReturning(p):
 		return false, fmt.Errorf("%s: %s", v1alpha2.FullName(p), view.VerdictOf(p))
 	}
 
 	return false, nil
+}
+
+// isReturning reports whether a rollback has not become healthy yet. One that does not in time has failed.
+func isReturning(p v1alpha2.Provider) bool {
+	history := p.GetStatus().History
+
+	return len(history) > 0 && history[0].RollbackTo != 0 && history[0].Status == v1alpha2.RevisionDeployed &&
+		!history[0].Healthy
 }
 
 // Observed is met when the operator has reconciled the resource's current generation.

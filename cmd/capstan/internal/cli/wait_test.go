@@ -266,3 +266,20 @@ func TestReadyWaitsForTheRequest(t *testing.T) {
 	p.Spec.Suspend = true
 	g.Expect(Ready(p)).To(BeTrue(), "no request is handled while it is suspended")
 }
+
+// TestReadyWaitsForTheRollback: a provider whose change was given up is waited for until the rollback is healthy.
+func TestReadyWaitsForTheRollback(t *testing.T) {
+	g := NewWithT(t)
+	p := core()
+	p.Status.ObservedGeneration = p.Generation
+	p.Status.History = []v1alpha2.ReleaseRevision{{Number: 3, Status: v1alpha2.RevisionDeployed, RollbackTo: 1}}
+	conditions.MarkStalled(p, "Some", "v1.1.0 failed twice, given up")
+	conditions.MarkFalse(p, v1alpha2.ReadyCondition, "Some", "v1.0.0 is not healthy; v1.1.0 failed twice, given up")
+	g.Expect(Ready(p)).To(BeFalse())
+
+	p.Status.History[0].Healthy = true
+	g.Expect(Ready(p)).Error().To(MatchError(ContainSubstring("given up")))
+
+	p.Status.History[0].Healthy, p.Status.History[0].Status = false, v1alpha2.RevisionFailed
+	g.Expect(Ready(p)).Error().To(HaveOccurred(), "the rollback has failed")
+}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // deleteOptions are the flags of `delete`.
@@ -102,7 +103,7 @@ func (o *deleteOptions) run(ctx context.Context, args []string) error {
 	}
 
 	if o.selection.All && !o.yes {
-		question := fmt.Sprintf("Remove %s?", cli.Count(len(found), "provider"))
+		question := fmt.Sprintf("Remove %s?", object.Count(len(found), "provider"))
 		if err := o.Confirm(ctx, question); err != nil {
 			return err
 		}
@@ -129,11 +130,12 @@ func (o *deleteOptions) run(ctx context.Context, args []string) error {
 }
 
 // printKept prints which CRDs of removed providers stay, as far as the user may list them, and how to delete them.
+// Those of providers that stay installed are in use.
 func (o *deleteOptions) printKept(ctx context.Context, cluster *cli.Cluster, removed []v1alpha2.Provider) {
 	labels := sets.New[string]()
 
 	for _, p := range removed {
-		if p.GetSpec().KubeConfig == nil {
+		if p.GetSpec().KubeConfig == nil && !v1alpha2.Asks(p, v1alpha2.KeepInstalledAnnotation) {
 			labels.Insert(v1alpha2.Label(p))
 		}
 	}
@@ -151,7 +153,7 @@ func (o *deleteOptions) printKept(ctx context.Context, cluster *cli.Cluster, rem
 	})
 	if len(kept) > 0 {
 		o.Printf("%s kept; to delete them with all objects of their kinds: kubectl delete crd -l '%s in (%s)'",
-			cli.Count(len(kept), "CRD"), v1alpha2.ClusterctlProviderLabel, strings.Join(sets.List(labels), ","))
+			object.Count(len(kept), "CRD"), v1alpha2.ClusterctlProviderLabel, strings.Join(sets.List(labels), ","))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/controllers/removal"
 	"github.com/capstan-project/capstan/controllers/usage"
@@ -97,7 +98,7 @@ func (c *deleteChecker) checkRelease(ctx context.Context, e *effect) error {
 		return nil
 	}
 
-	e.add("release %s with %s", history.Release.Name, cli.Count(len(record.Objects), "object"))
+	e.add("release %s with %s", history.Release.Name, object.Count(len(record.Objects), "object"))
 
 	if others := c.needCore(e.provider); len(others) > 0 {
 		e.block("core is removed last; select as well: %s", strings.Join(others, ", "))
@@ -164,7 +165,7 @@ func (c *deleteChecker) checkCRDs(ctx context.Context, e *effect) error {
 		return !removal.DeletesCRD(e.provider, &d)
 	})
 	if len(definitions) > 0 {
-		e.add("%s", cli.Count(len(definitions), "CRD"))
+		e.add("%s", object.Count(len(definitions), "CRD"))
 	}
 
 	return nil

@@ -4,8 +4,13 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
@@ -53,6 +58,31 @@ func TestDeleteEffect(t *testing.T) {
 	g.Expect(refusal([]*effect{removable})).To(Succeed())
 	g.Expect(refusal([]*effect{removable, held})).To(MatchError("nothing is deleted, because not all providers can be " +
 		"removed:\n  BootstrapProvider capa-system/aws: it is suspended"))
+}
+
+// TestKeptCRDs: CRDs that stay are named, unless their provider stays as well.
+func TestKeptCRDs(t *testing.T) {
+	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
+		Name: "a.example.com", Labels: map[string]string{v1alpha2.ClusterctlProviderLabel: "infrastructure-aws"},
+	}}
+
+	scheme := runtime.NewScheme()
+	NewWithT(t).Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+	cluster := &cli.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(definition).Build()}
+
+	for keep, printed := range map[string]gomegatypes.GomegaMatcher{
+		"":     HavePrefix("1 CRD kept; to delete them "),
+		"true": BeEmpty(),
+	} {
+		streams, _, out, _ := genericiooptions.NewTestIOStreams()
+		o := &deleteOptions{Options: &cli.Options{IOStreams: streams}}
+
+		p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "aws"}}
+		p.Annotations = map[string]string{v1alpha2.KeepInstalledAnnotation: keep}
+
+		o.printKept(t.Context(), cluster, []v1alpha2.Provider{p})
+		NewWithT(t).Expect(out.String()).To(printed)
+	}
 }
 
 func TestCoreIsNeeded(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/objectdiff"
 	"github.com/capstan-project/capstan/controllers/offers"
 )
@@ -50,10 +51,10 @@ func (d *difference) summary() string {
 		"%s %s: %s to create, %d to change, %d to delete; %s to create, %d to change",
 		d.Provider,
 		versions,
-		cli.Count(counts[objectdiff.Created], "object"),
+		object.Count(counts[objectdiff.Created], "object"),
 		counts[objectdiff.Changed],
 		counts[objectdiff.Deleted],
-		cli.Count(len(d.NewCRDs), "CRD"),
+		object.Count(len(d.NewCRDs), "CRD"),
 		len(d.ChangedCRDs),
 	)
 }

@@ -34,7 +34,7 @@ func TestPrintHistory(t *testing.T) {
 				ReleaseRevision: v1alpha2.ReleaseRevision{
 					Number: 1, Status: v1alpha2.RevisionSuperseded, Healthy: true,
 					Request: v1alpha2.RevisionRequest{Generation: 4}, Time: metav1.NewTime(now.Add(-48 * time.Hour)),
-					ChartDigest: digest,
+					ChartDigest: digest, ContentDigest: "v1-a",
 				},
 				Origin: 1,
 			},

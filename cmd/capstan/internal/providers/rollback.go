@@ -137,7 +137,13 @@ func (o *rollbackOptions) end(ctx context.Context, cluster *cli.Cluster, p v1alp
 		return nil, fmt.Errorf("nothing was changed: %s asks for %s already", v1alpha2.FullName(p), wanted)
 	default:
 		spec["version"], after.GetSpec().Version = v.Version, v.Version
-		o.Printf("%s: spec.version becomes %s instead of %s", v1alpha2.FullName(p), v.Version, cmp.Or(v.Wanted, wanted))
+
+		became := "becomes " + v.Version + " instead of " + cmp.Or(v.Wanted, wanted)
+		if v.Wanted == v.Version {
+			became = "stays " + v.Version + ", and the other settings are those of the resource"
+		}
+
+		o.Printf("%s: spec.version %s", v1alpha2.FullName(p), became)
 	}
 
 	change := map[string]any{"spec": spec}

@@ -107,10 +107,15 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	if len(views) == 0 && brief {
+	switch {
+	case len(views) == 0 && brief && o.selector != "":
+		o.Printf("No provider has the labels %s.", o.selector)
+	case len(views) == 0 && brief:
 		o.Printf("%s", cluster.None(ctx))
-	} else if err := printStatus(printer, views); err != nil {
-		return err
+	default:
+		if err := printStatus(printer, views); err != nil {
+			return err
+		}
 	}
 
 	if stopped := cluster.StoppedOperator(ctx); stopped != "" {

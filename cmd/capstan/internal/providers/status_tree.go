@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // tree returns the provider as a tree: the verdict and its cause, then what runs, then what needs attention. Each cause
@@ -102,8 +103,8 @@ func versionLine(v view.Provider) string {
 	return text
 }
 
-// modes returns what keeps the operator from its usual work as far as the verdict may not say it, and what automatic
-// upgrades wait for.
+// modes returns what keeps the operator from its usual work as far as the verdict may not say it, what has no effect,
+// and what automatic upgrades wait for.
 func modes(v view.Provider) []string {
 	var modes []string
 
@@ -111,7 +112,7 @@ func modes(v view.Provider) []string {
 		modes = append(modes, "paused: the provider's Deployments are scaled to zero")
 	}
 
-	for _, note := range v.AutomaticUpgrades() {
+	for _, note := range v.Notes() {
 		if !strings.Contains(v.Verdict.Text, note.Text) {
 			modes = append(modes, note.Text)
 		}
@@ -146,7 +147,7 @@ func releaseTree(v view.Provider) cli.Node {
 
 	n.Text = fmt.Sprintf("release %s, revision %d, %s", v.Release.Name, v.Release.Revision, v.Release.Status)
 	if !v.Remote {
-		n.Text += fmt.Sprintf(": %d of %s healthy", len(v.Objects)-len(n.Children), cli.Count(len(v.Objects), "object"))
+		n.Text += fmt.Sprintf(": %d of %s healthy", len(v.Objects)-len(n.Children), object.Count(len(v.Objects), "object"))
 	}
 
 	if len(v.Unread) > 0 {
@@ -252,7 +253,7 @@ func variableLines(variables []view.Variable) []string {
 
 // crdTree returns the number of CRDs, and those with objects that may be stored in an old version.
 func crdTree(crds []view.CRD) cli.Node {
-	n := cli.Node{Text: cli.Count(len(crds), "CRD")}
+	n := cli.Node{Text: object.Count(len(crds), "CRD")}
 
 	for _, c := range crds {
 		if !c.Migrated() {
@@ -291,9 +292,8 @@ func eventLines(v view.Provider, now time.Time) []string {
 			line += fmt.Sprintf(" (%d times)", g.count)
 		}
 
-		repeats := slices.ContainsFunc(v.Conditions, func(c metav1.Condition) bool {
-			return strings.Contains(c.Message, g.newest.Message)
-		})
+		repeats := strings.Contains(strings.Join(v.Ignored, "; "), g.newest.Message) || slices.ContainsFunc(
+			v.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, g.newest.Message) })
 		if !repeats {
 			line += ": " + g.newest.Message
 		}

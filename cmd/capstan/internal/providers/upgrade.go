@@ -3,6 +3,8 @@ package providers
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -144,4 +146,39 @@ func unknown(installed []*installedProvider) []string {
 	}
 
 	return slices.Compact(labels) // the same provider in several clusters
+}
+
+// await waits until the selected providers are ready, and prints how many are, which are not, and which others have
+// their newest version.
+func (o *upgradeApplyOptions) await(
+	ctx context.Context, cluster *cli.Cluster, selected []v1alpha2.Provider, newest []string,
+) error {
+	start, failed := time.Now(), map[string]string{}
+	for _, p := range selected {
+		failed[v1alpha2.FullName(p)] = v1alpha2.Label(p)
+	}
+
+	err := cluster.WaitAll(ctx, o.Options, selected, o.wait, func(p v1alpha2.Provider) (bool, error) {
+		done, err := cli.Ready(p)
+		if done {
+			delete(failed, v1alpha2.FullName(p))
+		}
+
+		return done, err
+	})
+
+	summary := fmt.Sprintf("%d of %s ready after %s", len(selected)-len(failed), object.Count(len(selected), "provider"),
+		time.Since(start).Round(100*time.Millisecond))
+
+	if len(failed) > 0 {
+		summary += "; not ready: " + object.List(slices.Sorted(maps.Values(failed)), cli.MaxNamed)
+	}
+
+	if len(newest) > 0 {
+		summary += "; no newer version of " + object.List(newest, cli.MaxNamed)
+	}
+
+	o.Printf("%s", summary)
+
+	return err
 }

@@ -94,7 +94,7 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	versions, err := o.versions(ctx, cluster, found, args)
+	versions, newest, err := o.versions(ctx, cluster, found, args)
 	if err != nil {
 		return err
 	}
@@ -135,11 +135,11 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 		}
 	}
 
-	if o.dryRun {
+	if o.dryRun || !o.wait.Wait || len(selected) == 0 {
 		return nil
 	}
 
-	return cluster.WaitAll(ctx, o.Options, selected, o.wait, cli.Ready)
+	return o.await(ctx, cluster, selected, newest)
 }
 
 // sourceTimeout limits what the sources are asked before an upgrade: the operator asks them as well.
@@ -214,38 +214,45 @@ func (o *upgradeApplyOptions) upgrade(
 	return nil
 }
 
-// versions returns the versions to upgrade to, by the full names of the providers.
+// versions returns the versions to upgrade to, by the full names of the providers, and the labels of those that have
+// their newest one.
 func (o *upgradeApplyOptions) versions(
 	ctx context.Context, cluster *cli.Cluster, found []v1alpha2.Provider, args []string,
-) (map[string]string, error) {
+) (versions map[string]string, newest []string, err error) {
 	if len(args) > 0 {
-		return givenVersions(found, args)
+		versions, err = givenVersions(found, args)
+		return versions, nil, err
 	}
 
 	plans, err := o.plans(ctx, cluster)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
-	versions := map[string]string{}
+	versions = map[string]string{}
 
 	for _, plan := range plans {
 		if plan.Blocked != "" {
-			return nil, fmt.Errorf("the upgrade%s is not possible: %s", plan.in(), plan.Blocked)
+			return nil, nil, fmt.Errorf("the upgrade%s is not possible: %s", plan.in(), plan.Blocked)
 		}
 
 		for _, step := range plan.Steps {
-			if step.To != "" {
+			switch {
+			case step.To != "":
 				versions[step.Resource] = step.To
+			case len(o.only) == 0: // the sources of others were not read
+				newest = append(newest, step.Provider)
 			}
 		}
 	}
+
+	slices.Sort(newest)
 
 	if len(versions) == 0 {
 		o.Hintf("There is nothing to upgrade; `capstan upgrade plan` shows the available upgrades.")
 	}
 
-	return versions, nil
+	return versions, slices.Compact(newest), nil
 }
 
 // givenVersions returns the versions in the arguments, by the full names of the providers.

@@ -101,7 +101,7 @@ func (o *adoptOptions) run(ctx context.Context, args []string) error {
 		return printer.Manifests(manifests, "values of variables")
 	}
 
-	printer.Printf("%s installed by clusterctl", cli.Count(len(adoptions), "provider"))
+	printer.Printf("%s installed by clusterctl", object.Count(len(adoptions), "provider"))
 
 	for _, a := range adoptions {
 		a.print(printer)

@@ -155,9 +155,9 @@ func (d difference) print(printer *cli.Printer) {
 
 	summary := "no changes"
 	if n := len(d.changes) + len(d.newCRDs) + len(d.crds); n > 0 {
-		summary = cli.Count(n, "object") + " to change or to create"
+		summary = object.Count(n, "object") + " to change or to create"
 	}
 
 	printer.Printf("  %s; %s get the label and annotations of Helm releases, and %s those of Capstan",
-		summary, cli.Count(d.marked, "object"), cli.Count(len(d.changedCRDs), "CustomResourceDefinition"))
+		summary, object.Count(d.marked, "object"), object.Count(len(d.changedCRDs), "CustomResourceDefinition"))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // print prints the plan. It shows no values of variables.
@@ -65,7 +66,7 @@ func (p *provider) printVariables(printer *cli.Printer) {
 	}
 
 	if defaults > 0 {
-		printer.Printf("  %s with defaults: capstan providers %s:%s --variables", cli.Count(defaults, "more variable"),
+		printer.Printf("  %s with defaults: capstan providers %s:%s --variables", object.Count(defaults, "more variable"),
 			v1alpha2.Label(p.resource), p.resource.GetSpec().Version)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"helm.sh/helm/v3/pkg/action"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // NewUninstallCommand returns `capstan uninstall`.
@@ -65,7 +66,7 @@ func (r *chartRelease) removable(ctx context.Context, cluster *cli.Cluster, flag
 
 	if len(existing) > 0 {
 		return fmt.Errorf("nothing was changed: %s would stay without an operator; run `capstan delete --all` first",
-			cli.Count(len(existing), "provider"))
+			object.Count(len(existing), "provider"))
 	}
 
 	last, err := r.last(flags.Getter())

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 )
 
@@ -15,20 +14,6 @@ type Card struct {
 	view.Provider
 	frame Frame
 }
-
-// typeNames are the types of providers as headings.
-var typeNames = map[v1alpha2.ProviderType]string{
-	v1alpha2.CoreProviderType:             "Core",
-	v1alpha2.BootstrapProviderType:        "Bootstrap",
-	v1alpha2.ControlPlaneProviderType:     "Control plane",
-	v1alpha2.InfrastructureProviderType:   "Infrastructure",
-	v1alpha2.IPAMProviderType:             "IP address management",
-	v1alpha2.RuntimeExtensionProviderType: "Runtime extensions",
-	v1alpha2.AddonProviderType:            "Add-ons",
-}
-
-// TypeName returns the provider's type in words.
-func (c Card) TypeName() string { return typeNames[v1alpha2.ProviderType(c.Kind)] }
 
 // Target returns the version that is wanted.
 func (c Card) Target() string { return cmp.Or(c.Chosen, c.Wanted) }
@@ -66,9 +51,6 @@ func (c Card) Command(args ...string) string { return command(c.Provider, args..
 
 // Age returns how old the resource is.
 func (c Card) Age() string { return c.frame.Age(c.Created.Time) }
-
-// Drifted reports whether objects differ from the release.
-func (c Card) Drifted() bool { return c.Is(v1alpha2.DriftedCondition) }
 
 // Modes returns the parts of the spec that keep the operator from its usual work.
 func (c Card) Modes() []string {

@@ -7,7 +7,6 @@ import (
 	"html/template"
 	"io/fs"
 	"reflect"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -100,20 +99,13 @@ func render(page any) ([]byte, error) {
 	return []byte(strings.Join(lines, "\n")), nil
 }
 
-// shellSafe matches arguments that need no quotes in a shell.
-var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+-]+$`)
-
 // command returns a command line of capstan about a provider, to be copied into a shell.
 func command(v view.Provider, args ...string) string {
 	words := append([]string{"capstan"}, args...)
 	words = append(words, v.Label, "-n", v.Namespace)
 
 	for i, word := range words {
-		if word = object.Printable(word); !shellSafe.MatchString(word) {
-			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-
-		words[i] = word
+		words[i] = view.Quote(object.Printable(word))
 	}
 
 	return strings.Join(words, " ")

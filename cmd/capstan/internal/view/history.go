@@ -116,6 +116,10 @@ func reason(r v1alpha2.ReleaseRevision, before *v1alpha2.ReleaseRevision, settin
 
 // changes returns what has changed from one revision to the next, with the names of settings.
 func changes(r, before v1alpha2.ReleaseRevision, settings []string) (changed []string) {
+	if before.ContentDigest == "" { // what another program has made is not known
+		return []string{fmt.Sprintf("replaces helm's revision %d", before.Number)}
+	}
+
 	add := func(is bool, text string) {
 		if is {
 			changed = append(changed, text)

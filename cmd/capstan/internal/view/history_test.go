@@ -60,4 +60,6 @@ func TestReason(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(reason(revision{Number: 1}, nil, nil)).To(Equal("installation"))
 	g.Expect(reason(revision{Number: 7}, nil, nil)).To(BeEmpty(), "the one before is not known")
+	g.Expect(reason(revision{Number: 7, Version: "v1.0.0", ContentDigest: "a"}, &revision{Number: 6}, nil)).To(
+		Equal("replaces helm's revision 6"))
 }

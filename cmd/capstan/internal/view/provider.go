@@ -44,6 +44,8 @@ type Provider struct {
 	Suspended  bool `json:"suspended,omitempty"`
 	Paused     bool `json:"paused,omitempty"`
 	RollbackTo *int `json:"rollbackTo,omitempty"`
+	// Ignored are the parts of the spec that have no effect, with the reasons.
+	Ignored []string `json:"ignored,omitempty"`
 	// UpgradePolicy is from the spec; nil for none.
 	UpgradePolicy *v1alpha2.UpgradePolicy `json:"upgradePolicy,omitempty"`
 	// AutomaticUpgrade is the one that follows, and the last one.
@@ -110,6 +112,7 @@ func NewProvider(p v1alpha2.Provider) Provider {
 		Release:    stat.Release,
 		Suspended:  spec.Suspend,
 		Paused:     spec.Paused,
+		Ignored:    stat.Ignored,
 		Conditions: stat.Conditions,
 		Upgrades:   stat.AvailableUpgrades,
 		DependsOn:  spec.DependsOn,

@@ -37,7 +37,7 @@ func (p Provider) Range() string {
 	return p.Wanted
 }
 
-// Note is a remark about what the operator does by itself.
+// Note is a remark about what the operator does by itself, or about the spec.
 type Note struct {
 	Text string
 	// Problem is set if a user has to do something about it.
@@ -60,10 +60,14 @@ func (p Provider) policy() string {
 	return text
 }
 
-// AutomaticUpgrades describes the automatic upgrade that follows, or when there can be one, and the last one unless it
-// has succeeded.
-func (p Provider) AutomaticUpgrades() []Note {
+// Notes describe the parts of the spec that have no effect, the automatic upgrade that follows, or when there can be
+// one, and the last one unless it has succeeded.
+func (p Provider) Notes() []Note {
 	var notes []Note
+
+	for _, text := range p.Ignored {
+		notes = append(notes, Note{Text: text, Problem: true})
+	}
 
 	if p.AutomaticUpgrade == nil || p.AutomaticUpgrade.Pending == nil {
 		if policy := p.policy(); policy != "" {

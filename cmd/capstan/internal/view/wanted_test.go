@@ -35,28 +35,30 @@ func TestAsks(t *testing.T) {
 	}
 }
 
-func TestAutomaticUpgrades(t *testing.T) {
+func TestNotes(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(view.Provider{}.AutomaticUpgrades()).To(BeEmpty())
+	g.Expect(view.Provider{}.Notes()).To(BeEmpty())
+	g.Expect(view.Provider{Ignored: []string{"spec.variables.A has no effect"}}.Notes()).To(HaveExactElements(
+		view.Note{Text: "spec.variables.A has no effect", Problem: true}))
 	g.Expect(view.Provider{Wanted: "~1.2", Chosen: "v1.2.0", Version: "v1.2.0"}.Range()).To(Equal("~1.2"))
 
 	weekly := &v1alpha2.MaintenanceWindow{Schedule: "0 2 * * sat", Duration: metav1.Duration{Duration: 2 * time.Hour}}
 	policy := &v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradeMinor, Window: weekly}
-	g.Expect(view.Provider{UpgradePolicy: policy}.AutomaticUpgrades()).To(HaveExactElements(
+	g.Expect(view.Provider{UpgradePolicy: policy}.Notes()).To(HaveExactElements(
 		view.Note{Text: `automatic upgrades: Minor, for 120m at "0 2 * * sat" UTC`}))
 
 	v := view.Provider{AutomaticUpgrade: &v1alpha2.AutomaticUpgradeStatus{
 		Pending: &v1alpha2.PendingUpgrade{Version: "v1.2.1", Message: "waits for the window"},
 		Last:    &v1alpha2.AutomaticUpgrade{Version: "v1.2.0", Result: v1alpha2.UpgradeSucceeded},
 	}}
-	g.Expect(v.AutomaticUpgrades()).To(HaveExactElements(
+	g.Expect(v.Notes()).To(HaveExactElements(
 		view.Note{Text: "automatic upgrade to v1.2.1 waits for the window"}))
 
 	v.AutomaticUpgrade.Pending.Blocked = true
 	v.AutomaticUpgrade.Pending.Message = "a variable is missing"
 	v.AutomaticUpgrade.Last.Result = v1alpha2.UpgradeFailed
 	v.AutomaticUpgrade.Last.Message = "not healthy within 5m"
-	g.Expect(v.AutomaticUpgrades()).To(HaveExactElements(
+	g.Expect(v.Notes()).To(HaveExactElements(
 		view.Note{Text: "automatic upgrade to v1.2.1 is blocked: a variable is missing", Problem: true},
 		view.Note{Text: "automatic upgrade to v1.2.0: Failed: not healthy within 5m", Problem: true},
 	))

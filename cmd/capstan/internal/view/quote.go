@@ -1,0 +1,18 @@
+package view
+
+import (
+	"regexp"
+	"strings"
+)
+
+// shellSafe matches words that need no quotes in a shell.
+var shellSafe = regexp.MustCompile(`^[\pL\pN_./:=@%+,-]+$`)
+
+// Quote returns a word of a command line that is to be copied into a shell, in quotes if it needs them.
+func Quote(word string) string {
+	if shellSafe.MatchString(word) {
+		return word
+	}
+
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
