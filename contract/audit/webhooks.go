@@ -12,7 +12,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/contract"
-	"github.com/capstan-project/capstan/controllers/object"
+	apiobject "github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/paging"
 )
 
@@ -52,8 +52,8 @@ func checkCA(configuration *unstructured.Unstructured, report reporter) {
 	}
 
 	if len(names) > 0 {
-		report(p, "has no certificate authority for %s: %s", object.Count(len(names), "webhook"),
-			object.List(names, maxNamed))
+		report(p, "has no certificate authority for %s: %s", apiobject.Count(len(names), "webhook"),
+			apiobject.List(names, maxNamed))
 	}
 }
 

@@ -250,9 +250,9 @@ const maxIgnored = 20
 
 // shownIgnored returns parts of the spec without effect for the status, bounded.
 func shownIgnored(warnings []string) []string {
-	var shown []string
-	for _, warning := range warnings[:min(len(warnings), maxIgnored)] {
-		shown = append(shown, note(warning))
+	shown := slices.Clone(warnings[:min(len(warnings), maxIgnored)])
+	for i := range shown {
+		shown[i] = note(shown[i])
 	}
 
 	return shown

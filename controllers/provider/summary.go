@@ -297,12 +297,7 @@ func (r *run) attemptFailed(care Result) Summary {
 		said.wanted = ""
 	}
 
-	if deployed && r.installed.health != nil && !r.installed.runs() {
-		// While a rollback rolls out, what was wrong before it still is.
-		if problem := r.installed.problem(); !strings.Contains(r.failure(), problem) {
-			said.causes = append(said.causes, problem)
-		}
-	}
+	said.causes = append(said.causes, r.problemSince())
 
 	// The rollback, for example, could not be completed.
 	if care.Ends() {
@@ -310,6 +305,21 @@ func (r *run) attemptFailed(care Result) Summary {
 	}
 
 	return Summary{Result: said.of(result), Attempt: r.failedRevision(), Failed: failed}
+}
+
+// problemSince is why what runs since the attempt failed is not healthy; empty if it is, or if the attempt failed for
+// the same reason, which lasts while a rollback rolls out.
+func (r *run) problemSince() string {
+	if !r.installed.deployed() || r.installed.health == nil || r.installed.runs() {
+		return ""
+	}
+
+	problem := r.installed.problem()
+	if strings.Contains(r.failure(), problem) {
+		return ""
+	}
+
+	return problem
 }
 
 // attemptMessage says that the attempt failed, why, and what follows.

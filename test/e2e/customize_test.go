@@ -76,7 +76,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 
 	It("names what the provider does not have, and what is similar", func(ctx SpecContext) {
 		typos := newTiny("typos", "v1.0.0")
-		typos.components = strings.Replace(provider.components, "custom", typos.name, -1)
+		typos.components = strings.ReplaceAll(provider.components, "custom", typos.name)
 		typos.components = strings.ReplaceAll(typos.components, provider.kind(), typos.kind())
 		w.offer(ctx, typos)
 

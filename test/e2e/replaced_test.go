@@ -95,6 +95,7 @@ var _ = Describe("An operator of another build", func() {
 			Expect(harness.Revisions(ctx, w.client)).To(Equal(revisions))
 
 			By("removing the providers, of which nothing is left")
+
 			for _, p := range slices.Backward(providers) {
 				update(ctx, w, p, func(p v1alpha2.Provider) {
 					p.SetAnnotations(map[string]string{v1alpha2.DeleteCRDsAnnotation: "true"})

@@ -107,15 +107,10 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	switch {
-	case len(views) == 0 && brief && o.selector != "":
-		o.Printf("No provider has the labels %s.", o.selector)
-	case len(views) == 0 && brief:
-		o.Printf("%s", cluster.None(ctx))
-	default:
-		if err := printStatus(printer, views); err != nil {
-			return err
-		}
+	if len(views) == 0 && brief {
+		o.sayNone(ctx, cluster)
+	} else if err := printStatus(printer, views); err != nil {
+		return err
 	}
 
 	if stopped := cluster.StoppedOperator(ctx); stopped != "" {
@@ -132,6 +127,16 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	}
 
 	return o.follow(ctx, printer, read, views)
+}
+
+// sayNone says that there is nothing to show.
+func (o *statusOptions) sayNone(ctx context.Context, cluster *cli.Cluster) {
+	if o.selector != "" {
+		o.Printf("No provider has the labels %s.", o.selector)
+		return
+	}
+
+	o.Printf("%s", cluster.None(ctx))
 }
 
 // follow prints the status whenever it changes, until the user interrupts it.

@@ -102,12 +102,8 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 	selected := slices.DeleteFunc(found, func(p v1alpha2.Provider) bool { return versions[v1alpha2.FullName(p)] == "" })
 
 	// Nothing is changed if one of the providers must not be.
-	for _, p := range selected {
-		version := versions[v1alpha2.FullName(p)]
-		if !o.allowDowngrade && cli.IsOlder(version, p) {
-			return fmt.Errorf("nothing was changed: %s of %s is older than the installed %s; if that is intended, "+
-				"add --allow-downgrade", version, v1alpha2.FullName(p), *p.GetStatus().InstalledVersion)
-		}
+	if err := o.checkDowngrades(selected, versions); err != nil {
+		return err
 	}
 
 	if len(args) > 0 { // the others are chosen from what the sources have
@@ -140,6 +136,19 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 	}
 
 	return o.await(ctx, cluster, selected, newest)
+}
+
+// checkDowngrades returns an error if a provider would be downgraded without that being allowed.
+func (o *upgradeApplyOptions) checkDowngrades(selected []v1alpha2.Provider, versions map[string]string) error {
+	for _, p := range selected {
+		version := versions[v1alpha2.FullName(p)]
+		if !o.allowDowngrade && cli.IsOlder(version, p) {
+			return fmt.Errorf("nothing was changed: %s of %s is older than the installed %s; if that is intended, "+
+				"add --allow-downgrade", version, v1alpha2.FullName(p), *p.GetStatus().InstalledVersion)
+		}
+	}
+
+	return nil
 }
 
 // sourceTimeout limits what the sources are asked before an upgrade: the operator asks them as well.
