@@ -93,7 +93,7 @@ func (d *Draft) dryRunOne(o *unstructured.Unstructured) (Trial, error) {
 	if live == nil {
 		created, err := d.create(d.connection.trial, o)
 		if err == nil {
-			return d.trialOf(o, Result{Outcome: Created}, created), nil
+			return Trial{Result: Result{Object: object.KeyOf(o), Outcome: Created}, After: created}, nil
 		}
 
 		// Other programs may have created it, or a release whose inventory was lost.
@@ -110,13 +110,13 @@ func (d *Draft) dryRunOne(o *unstructured.Unstructured) (Trial, error) {
 	}
 
 	if d.isLeft(o, live) {
-		return d.trialOf(o, Result{Outcome: Unchanged}, live), nil
+		return d.trialOf(live, Result{Outcome: Unchanged}, live), nil
 	}
 
 	tried, err := d.try(o, live)
 	if immutable := new(immutableError); errors.As(err, &immutable) {
 		replaced := Result{Outcome: Replaced, Reason: object.Reason(o.GetKind(), immutable.refusal)}
-		return d.trialOf(o, replaced, o), checkReplacement(o, live, immutable.refusal)
+		return d.trialOf(live, replaced, o), checkReplacement(o, live, immutable.refusal)
 	}
 
 	if err != nil {
@@ -124,24 +124,22 @@ func (d *Draft) dryRunOne(o *unstructured.Unstructured) (Trial, error) {
 	}
 
 	if d.isSame(o, live, tried.after) {
-		return d.trialOf(o, Result{Outcome: Unchanged}, tried.after), nil
+		return d.trialOf(live, Result{Outcome: Unchanged}, tried.after), nil
 	}
 
-	return d.trialOf(o, Result{Outcome: Updated, Removed: tried.fields}, tried.after), nil
+	return d.trialOf(live, Result{Outcome: Updated, Removed: tried.fields}, tried.after), nil
 }
 
-// trialOf returns the result of a dry run with an object.
-func (d *Draft) trialOf(o *unstructured.Unstructured, result Result, after *unstructured.Unstructured) Trial {
-	live := d.members[o].live
-
-	result.Object = object.KeyOf(o)
-	result.Adopted = live != nil && !d.owns(live)
+// trialOf returns the result of a dry run with an object that exists, before and after it.
+func (c *Client) trialOf(before *unstructured.Unstructured, result Result, after *unstructured.Unstructured) Trial {
+	result.Object = object.KeyOf(before)
+	result.Adopted = !c.owns(before)
 
 	if result.Outcome == Unchanged {
-		result.Snapshot = object.SnapshotOf(result.Object, live)
+		result.Snapshot = object.SnapshotOf(result.Object, before)
 	}
 
-	return Trial{Result: result, Before: live, After: after}
+	return Trial{Result: result, Before: before, After: after}
 }
 
 // try returns what would become of an object that exists if it was applied. Fields of other installers are still in it
