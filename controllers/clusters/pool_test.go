@@ -23,6 +23,12 @@ import (
 	"github.com/capstan-project/capstan/controllers/problem"
 )
 
+// A busy machine may need more than the second that Gomega waits by default.
+func TestMain(m *testing.M) {
+	SetDefaultEventuallyTimeout(time.Minute)
+	m.Run()
+}
+
 // target returns the target of a provider, which must have one.
 func target(t *testing.T, pool *clusters.Pool, p v1alpha2.Provider) *clusters.Target {
 	t.Helper()

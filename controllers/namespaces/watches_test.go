@@ -21,6 +21,12 @@ import (
 	"github.com/capstan-project/capstan/controllers/namespaces"
 )
 
+// A busy machine may need more than the second that Gomega waits by default.
+func TestMain(m *testing.M) {
+	SetDefaultEventuallyTimeout(time.Minute)
+	m.Run()
+}
+
 var docker = types.NamespacedName{Namespace: "capd", Name: "infrastructure-docker"}
 
 // object returns the metadata of an object with labels, each "key=value".

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,7 +16,11 @@ import (
 // names of their own.
 var apiServer = bedtest.Shared{Options: func() bed.Options { return bedtest.APIServer(harness.OwnCRDs()...) }}
 
-func TestMain(m *testing.M) { apiServer.Main(m) }
+// A busy machine may need more than the second that Gomega waits by default.
+func TestMain(m *testing.M) {
+	SetDefaultEventuallyTimeout(time.Minute)
+	apiServer.Main(m)
+}
 
 // connect returns a client for the API server.
 func connect(t *testing.T) client.Client {

@@ -21,6 +21,12 @@ import (
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
+// A busy machine may need more than the second that Gomega waits by default.
+func TestMain(m *testing.M) {
+	SetDefaultEventuallyTimeout(time.Minute)
+	m.Run()
+}
+
 const group = "infrastructure.cluster.x-k8s.io"
 
 func crd(
