@@ -79,6 +79,7 @@ type Result struct {
 func (e *Engine) Forget(release types.NamespacedName) {
 	e.written.Forget(release)
 	e.records.Remove(release)
+	e.begun.Delete(release)
 }
 
 // newClient returns a client for one action on a release.

@@ -1,10 +1,10 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
-	"fmt"
-	"io"
 	"net/http"
+	"strconv"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -18,38 +18,29 @@ import (
 
 // reconciles returns how many reconciles of infrastructure providers an operator with this address of its metrics has
 // finished.
-func reconciles(ctx context.Context, address string) func(Gomega) int {
-	return func(g Gomega) (sum int) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
-		g.Expect(err).NotTo(HaveOccurred())
-		answer, err := http.DefaultClient.Do(request)
-		g.Expect(err).NotTo(HaveOccurred())
+func reconciles(ctx context.Context, address string) (sum int) {
+	GinkgoHelper()
 
-		defer answer.Body.Close()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	Expect(err).NotTo(HaveOccurred())
 
-		page, err := io.ReadAll(answer.Body)
-		g.Expect(err).NotTo(HaveOccurred())
+	answer, err := http.DefaultClient.Do(request)
+	Expect(err).NotTo(HaveOccurred())
 
-		const counter = `controller_runtime_reconcile_total{controller="InfrastructureProvider",result=`
+	defer answer.Body.Close()
 
-		for line := range strings.Lines(string(page)) {
-			result, ok := strings.CutPrefix(line, counter)
-			if !ok {
-				continue
-			}
+	const counter = `controller_runtime_reconcile_total{controller="InfrastructureProvider",result=`
 
-			_, count, _ := strings.Cut(result, "} ")
-
-			var n int
-
-			_, err := fmt.Sscan(count, &n)
-			g.Expect(err).NotTo(HaveOccurred())
-
-			sum += n
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		if !strings.HasPrefix(lines.Text(), counter) {
+			continue
 		}
 
-		return sum
+		_, count, _ := strings.Cut(lines.Text(), "} ")
+		sum += must(strconv.Atoi(count))
 	}
+
+	return sum
 }
 
 var _ = Describe("Reconciles", Ordered, func() {
@@ -63,29 +54,16 @@ var _ = Describe("Reconciles", Ordered, func() {
 		newTiny("counted-one", "v1.0.0"), newTiny("counted-two", "v1.0.0"), newTiny("counted-three", "v1.0.0"),
 	}
 
-	// settled waits until nothing is reconciled any longer.
-	settled := func(ctx context.Context) (n int) {
-		GinkgoHelper()
-
-		count := reconciles(ctx, address)
-
-		Eventually(func(g Gomega) {
-			n = count(g)
-			g.Consistently(count).WithTimeout(quietPeriod).Should(Equal(n))
-		}).Should(Succeed())
-
-		return n
-	}
-
 	// during returns the number of reconciles that follow from a change.
 	during := func(ctx context.Context, change func()) int {
 		GinkgoHelper()
 
-		before := settled(ctx)
+		count := func() int { return reconciles(ctx, address) }
+		before := settled(count)
 
 		change()
 
-		return settled(ctx) - before
+		return settled(count) - before
 	}
 
 	BeforeAll(func(ctx SpecContext) {
