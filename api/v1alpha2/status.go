@@ -39,9 +39,9 @@ type ProviderStatus struct {
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
 
-	// objects that the release has, or may have, as `namespace_name_group_kind_version`: before a revision is applied,
-	// those of the revision are added, and afterwards those are removed that it has replaced. An object is deleted only if
-	// it also bears the marks of the release.
+	// objects are those that the release has, or may have, as `namespace_name_group_kind_version`: before a revision is
+	// applied, those of the revision are added, and afterwards those are removed that it has replaced. An object is
+	// deleted only if it also bears the marks of the release.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=2000
