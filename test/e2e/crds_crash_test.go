@@ -193,11 +193,12 @@ func (l *life) pick() string {
 	return versions[rand.IntN(len(versions))]
 }
 
-// ready waits until the provider is ready, at any version.
+// ready waits until the provider is ready for what its resource asks for now, at any version.
 func (l *life) ready(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(l.read(ctx, l.provider)).Should(
-		WithTransform(func(p v1alpha2.Provider) bool { return conditions.IsReady(p) }, BeTrue()))
+	Eventually(l.read(ctx, l.provider)).Should(Satisfy(func(p v1alpha2.Provider) bool {
+		return conditions.IsReady(p) && p.GetStatus().ObservedGeneration == p.GetGeneration()
+	}))
 }
 
 func (l *life) change(ctx context.Context) {
@@ -221,13 +222,18 @@ func (l *life) rollBack(ctx context.Context) {
 	l.change(ctx)
 }
 
-// revision waits until the provider is ready, and returns a random revision of its history.
+// revision waits until the provider is ready, and returns a random revision that was healthy. One that helm has made
+// never is: a rollback to it is refused, as nothing shows that it is the resource's.
 func (l *life) revision(ctx context.Context) int {
 	GinkgoHelper()
 	l.ready(ctx)
-	history := l.provider.Status.History
 
-	return history[rand.IntN(len(history))].Number
+	healthy := slices.DeleteFunc(slices.Clone(l.provider.Status.History), func(r v1alpha2.ReleaseRevision) bool {
+		return !r.Healthy
+	})
+	Expect(healthy).NotTo(BeEmpty())
+
+	return healthy[rand.IntN(len(healthy))].Number
 }
 
 func (l *life) helm(ctx context.Context) {
