@@ -214,9 +214,9 @@ func (b *Bed) waitReady(ctx context.Context) error {
 }
 
 // poll calls done until it returns nil. It gives up when a component dies, when ctx ends, or after
-// a minute, and returns the last error of done.
+// three minutes, and returns the last error of done.
 func (b *Bed) poll(ctx context.Context, what string, done func(context.Context) error) error {
-	const every, limit = 100 * time.Millisecond, time.Minute
+	const every, limit = 100 * time.Millisecond, 3 * time.Minute
 
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
