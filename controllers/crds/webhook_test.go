@@ -1,11 +1,13 @@
 package crds
 
 import (
+	"encoding/base64"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -35,9 +37,13 @@ var _ = Describe("A CRD that no longer has a conversion webhook", func() {
 			Expect(err).NotTo(HaveOccurred())
 		}
 
-		edit(ctx, d.Name, func(object *apiextensionsv1.CustomResourceDefinition) {
-			object.Spec.Conversion.Webhook.ClientConfig.CABundle = config.CAData
-		}, client.FieldOwner("cert-manager-cainjector"))
+		certificate := &unstructured.Unstructured{}
+		certificate.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+		certificate.SetName(d.Name)
+		Expect(unstructured.SetNestedField(certificate.Object, base64.StdEncoding.EncodeToString(config.CAData),
+			"spec", "conversion", "webhook", "clientConfig", "caBundle")).To(Succeed())
+		Expect(live.Apply(ctx, client.ApplyConfigurationFromUnstructured(certificate),
+			client.FieldOwner("cert-manager-cainjector"))).To(Succeed())
 
 		other := file(singular+"other", kindOf(singular+"other"), "first")
 
