@@ -3,7 +3,6 @@ package transport
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -49,18 +48,6 @@ func Token(host, token string) Credentials {
 	}
 
 	return auth.StaticCredential(host, auth.Credential{AccessToken: token})
-}
-
-// parseDockerConfig reads the content of a docker configuration file. Errors never contain any of it.
-func parseDockerConfig(data []byte) (Credentials, error) {
-	store, err := credentials.NewMemoryStoreFromDockerConfig(data)
-	if err != nil { // it may quote the content
-		return nil, errors.New(
-			"not a docker configuration as `kubectl create secret docker-registry` writes it; its content is not shown here",
-		)
-	}
-
-	return credentials.Credential(store), nil
 }
 
 // DockerConfigFile returns the credentials of a docker configuration file. The file is read again

@@ -73,7 +73,7 @@ func (a *Applier) WithClients(clients Clients) *Applier {
 // all of them before it sends the first, and asks the API server by dry runs whether it would accept
 // all of several if any of them exists. If the API server refuses one, the error is a *problem.Error.
 func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err error) {
-	bodies := make([][]byte, len(p.changes))
+	bodies, drops := make([][]byte, len(p.changes)), make([]bool, len(p.changes))
 
 	err = forEach(p.changes, func(i int, c *change) error {
 		kept, err := a.keptVersions(ctx, c)
@@ -90,8 +90,10 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err err
 			return err
 		}
 
+		drops[i] = c.dropsWebhook(object)
+
 		if p.changesSome() {
-			if err := a.tryApply(ctx, c.name, object); err != nil {
+			if err := a.tryApply(ctx, c, object); err != nil {
 				return err
 			}
 		}
@@ -109,6 +111,12 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err err
 	}
 
 	return applied, forEach(p.changes, func(i int, c *change) error {
+		if drops[i] {
+			if err := a.takeConversion(ctx, c.name); err != nil {
+				return err
+			}
+		}
+
 		err := a.send(ctx, c.name, bodies[i])
 		if err == nil && c.live != nil {
 			a.update(c.name, func(r *remembered) { r.replaced = c.live.ResourceVersion })
@@ -120,13 +128,22 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err err
 
 // tryApply asks the API server whether it would accept a CRD. Most of a CRD are descriptions, which are left out: they
 // would only take it time.
-func (a *Applier) tryApply(ctx context.Context, name string, object *unstructured.Unstructured) error {
+func (a *Applier) tryApply(ctx context.Context, c *change, object *unstructured.Unstructured) error {
+	if c.dropsWebhook(object) {
+		kept, err := c.keepWebhook(object)
+		if err != nil {
+			return err
+		}
+
+		object = kept
+	}
+
 	body, err := json.Marshal(withoutDescriptions(object.Object))
 	if err != nil {
 		return err
 	}
 
-	return a.send(ctx, name, body, metav1.DryRunAll)
+	return a.send(ctx, c.name, body, metav1.DryRunAll)
 }
 
 // changesSome reports whether one of several CRDs could be changed before another is refused. Of CRDs that
