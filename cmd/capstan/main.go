@@ -121,6 +121,20 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 	}
 
 	root.AddCommand(newVersionCommand(options))
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+
+	for _, cmd := range root.Commands() {
+		switch {
+		case cmd.Name() == "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				_, _, err := root.Find(args)
+				return err
+			}
+		case cmd.HasSubCommands():
+			cli.RefuseUnknown(cmd)
+		}
+	}
 
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { options.Repeat(cmd.Flags()) }
 	root.SetFlagErrorFunc(cli.FlagError)
@@ -165,7 +179,7 @@ const helpTemplate = `{{.Short}}.
 {{.UsageString}}`
 
 // usageTemplate is that of cobra without aliases and examples. It only mentions the flags of kubectl that are hidden.
-const usageTemplate = `Usage:{{if .Runnable}}
+const usageTemplate = `Usage:{{if and .Runnable (not .HasAvailableSubCommands)}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} COMMAND
 {{$all := .Commands}}{{range $group := .Groups}}
