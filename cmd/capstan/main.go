@@ -36,11 +36,16 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends what does not look at the context, such as a read from a pipe
 
 	err := newRootCommand(options).ExecuteContext(ctx)
+	interrupted := ctx.Err() != nil && errors.Is(err, context.Canceled)
 
 	stop()
 
 	exit := &cli.ExitError{Code: 1, Err: err}
 	errors.As(err, &exit)
+
+	if interrupted { // which is no reason of what the error is about
+		exit.Err = errors.New("interrupted")
+	}
 
 	if exit.Err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", cli.Text(options.Named(exit.Err.Error())))
