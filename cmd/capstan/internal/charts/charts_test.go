@@ -274,7 +274,7 @@ func TestBuildByName(t *testing.T) {
 	g.Expect(err).To(MatchError(HavePrefix("infrastructure-docker is a known provider; leave out --type")))
 
 	for argument, message := range map[string]string{
-		"dokcer":  "there is no file or folder dokcer: unknown provider: CoreProvider dokcer; `capstan providers` lists",
+		"dokcer":  "there is no file or folder dokcer: unknown provider dokcer; did you mean docker? `capstan providers`",
 		"kubeadm": "there is no file or folder kubeadm: there are several providers with the name kubeadm; use one of",
 	} {
 		_, _, err := clitest.Run(t.Context(), NewCommand, "build", argument, "--config", file)
