@@ -207,6 +207,10 @@ func TestInvalidArguments(t *testing.T) {
 			[]string{"build", filepath.Join(t.TempDir(), "none")},
 			"does not exist; correct its path",
 		},
+		"another file": {
+			[]string{"lint", "charts_test.go"},
+			"charts_test.go is neither a folder nor the archive of a chart",
+		},
 		"a file that is not a chart": {[]string{"lint", noChart}, noChart + ": chart archive: not gzip"},
 	} {
 		t.Run(name, func(t *testing.T) {
