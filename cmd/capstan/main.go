@@ -35,7 +35,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends what does not look at the context, such as a read from a pipe
 
-	err := newRootCommand(options).ExecuteContext(ctx)
+	root := newRootCommand(options)
+	refuseMisspelt(root)
+
+	err := root.ExecuteContext(ctx)
 	interrupted := ctx.Err() != nil && errors.Is(err, context.Canceled)
 
 	stop()
@@ -53,6 +56,24 @@ func main() {
 
 	if err != nil {
 		os.Exit(exit.Code)
+	}
+}
+
+// refuseMisspelt makes the commands that only have others, which cobra adds some of, refuse words that name none.
+func refuseMisspelt(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+
+	for _, cmd := range root.Commands() {
+		switch {
+		case cmd.Name() == "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				_, _, err := root.Find(args)
+				return err
+			}
+		case cmd.HasSubCommands():
+			cli.RefuseUnknown(cmd)
+		}
 	}
 }
 
@@ -126,20 +147,6 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 	}
 
 	root.AddCommand(newVersionCommand(options))
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd()
-
-	for _, cmd := range root.Commands() {
-		switch {
-		case cmd.Name() == "help":
-			cmd.Args = func(_ *cobra.Command, args []string) error {
-				_, _, err := root.Find(args)
-				return err
-			}
-		case cmd.HasSubCommands():
-			cli.RefuseUnknown(cmd)
-		}
-	}
 
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { options.Repeat(cmd.Flags()) }
 	root.SetFlagErrorFunc(cli.FlagError)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,30 +132,6 @@ func TestMisspelt(t *testing.T) {
 	exitCode, help, _ := runMain(t, "upgrade")
 	NewWithT(t).Expect(exitCode).To(BeZero())
 	NewWithT(t).Expect(help).To(ContainSubstring("Usage:\n  capstan upgrade COMMAND\n"))
-}
-
-// TestInterrupt: an interrupt ends a command whose API server does not answer, and is not shown as a problem of what
-// was read.
-func TestInterrupt(t *testing.T) {
-	g := NewWithT(t)
-
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { _ = silent.Close() })
-
-	var errs bytes.Buffer
-
-	cmd := program(t, "status", "--server", "http://"+silent.Addr().String())
-	cmd.Stderr = &errs
-	g.Expect(cmd.Start()).To(Succeed())
-
-	connection, err := silent.Accept()
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { _ = connection.Close() })
-
-	g.Expect(cmd.Process.Signal(os.Interrupt)).To(Succeed())
-	g.Expect(cmd.Wait()).To(HaveOccurred())
-	g.Expect(errs.String()).To(Equal("Error: interrupted\n"))
 }
 
 // Shells call the program like this; the last line is a directive for them.
