@@ -153,7 +153,7 @@ func (p part) invalid(reason string, err error) error {
 // invalidYAML returns the error for a part that is not valid YAML. Its line counts from the
 // beginning of the file, not of the part.
 func (p part) invalidYAML(err error) error {
-	reason := yamlReason(err)
+	reason := YAMLReason(err)
 	line := p.line
 
 	if m := yamlLine.FindStringSubmatch(reason); m != nil {

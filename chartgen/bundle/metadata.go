@@ -1,9 +1,11 @@
 package bundle
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,7 +63,7 @@ func invalidMetadata(data []byte, err error) error {
 		return otherMetadata(object)
 	}
 
-	reason := "not valid YAML: " + yamlReason(err)
+	reason := "not valid YAML: " + YAMLReason(err)
 
 	var wrongType *json.UnmarshalTypeError
 	if errors.As(err, &wrongType) {
@@ -110,11 +112,21 @@ func Contract(metadata *clusterctlv1.Metadata, name string) (string, error) {
 	return series.Contract, nil
 }
 
-// yamlReason returns the message of a YAML library on one line, without its prefixes.
-func yamlReason(err error) string {
+// goType is what libraries say about a value that has another type than a field, in terms of Go.
+var goType = regexp.MustCompile(`cannot unmarshal (\w+).* into Go (?:value|struct field \w*\.?(\S*)) of type .*`)
+
+// YAMLReason returns the message of a YAML library on one line, without its prefixes and types of Go.
+func YAMLReason(err error) string {
 	reason := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 	reason = strings.TrimPrefix(reason, "error unmarshaling JSON: ")
 	reason = strings.TrimPrefix(reason, "while decoding JSON: ")
 
-	return strings.Join(strings.Fields(strings.TrimPrefix(reason, "yaml: ")), " ")
+	reason = strings.TrimPrefix(reason, "json: ")
+	reason = strings.Join(strings.Fields(strings.TrimPrefix(reason, "yaml: ")), " ")
+
+	if found := goType.FindStringSubmatch(reason); found != nil {
+		return fmt.Sprintf("%s has a value of the wrong type, %s", cmp.Or(found[2], "the document"), found[1])
+	}
+
+	return reason
 }

@@ -35,12 +35,20 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends what does not look at the context, such as a read from a pipe
 
-	err := newRootCommand(options).ExecuteContext(ctx)
+	root := newRootCommand(options)
+	refuseMisspelt(root)
+
+	err := root.ExecuteContext(ctx)
+	interrupted := ctx.Err() != nil && errors.Is(err, context.Canceled)
 
 	stop()
 
 	exit := &cli.ExitError{Code: 1, Err: err}
 	errors.As(err, &exit)
+
+	if interrupted { // which is no reason of what the error is about
+		exit.Err = errors.New("interrupted")
+	}
 
 	if exit.Err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", cli.Text(options.Named(exit.Err.Error())))
@@ -48,6 +56,24 @@ func main() {
 
 	if err != nil {
 		os.Exit(exit.Code)
+	}
+}
+
+// refuseMisspelt makes the commands that only have others, which cobra adds some of, refuse words that name none.
+func refuseMisspelt(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+
+	for _, cmd := range root.Commands() {
+		switch {
+		case cmd.Name() == "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				_, _, err := root.Find(args)
+				return err
+			}
+		case cmd.HasSubCommands():
+			cli.RefuseUnknown(cmd)
+		}
 	}
 }
 
@@ -165,7 +191,7 @@ const helpTemplate = `{{.Short}}.
 {{.UsageString}}`
 
 // usageTemplate is that of cobra without aliases and examples. It only mentions the flags of kubectl that are hidden.
-const usageTemplate = `Usage:{{if .Runnable}}
+const usageTemplate = `Usage:{{if and .Runnable (not .HasAvailableSubCommands)}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} COMMAND
 {{$all := .Commands}}{{range $group := .Groups}}

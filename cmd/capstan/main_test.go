@@ -19,15 +19,11 @@ import (
 
 const sampleProviders = "../../test/data/providers"
 
-// runMain runs the program in a separate process: this test binary.
+// runMain runs the program in a separate process.
 func runMain(t *testing.T, args ...string) (exitCode int, stdout, stderr string) {
 	t.Helper()
 
-	executable, err := os.Executable()
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	cmd := exec.CommandContext(t.Context(), executable, "-test.run=^TestMainProcess$")
-
-	cmd.Env = append(os.Environ(), "CAPSTAN_ARGS="+strings.Join(args, "\n"))
+	cmd := program(t, args...)
 
 	var out, errs bytes.Buffer
 
@@ -39,6 +35,19 @@ func runMain(t *testing.T, args ...string) (exitCode int, stdout, stderr string)
 	}
 
 	return exitCode, out.String(), errs.String()
+}
+
+// program returns the program in a separate process: this test binary.
+func program(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+
+	executable, err := os.Executable()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	cmd := exec.CommandContext(t.Context(), executable, "-test.run=^TestMainProcess$")
+
+	cmd.Env = append(os.Environ(), "CAPSTAN_ARGS="+strings.Join(args, "\n"))
+
+	return cmd
 }
 
 // TestMainProcess is not a test. It is the program in the process that runMain starts.
@@ -100,6 +109,29 @@ func TestLintExitCodes(t *testing.T) {
 			g.Expect(stderr).To(ContainSubstring(c.stderr))
 		})
 	}
+}
+
+// TestMisspelt: a command that does not exist fails also below another one, and values of flags are explained without
+// the words of Go.
+func TestMisspelt(t *testing.T) {
+	for args, want := range map[string]string{
+		"upgrade aply":       `unknown command "aply" for "capstan upgrade"; did you mean apply? `,
+		"chart biuld x":      `unknown command "biuld" for "capstan chart"; did you mean build? `,
+		"completion bsh":     `unknown command "bsh" for "capstan completion"; did you mean bash`,
+		"help staus":         `unknown command "staus" for "capstan"`,
+		"status --wait=yes!": "--wait is \"yes!\"; set it to true or false; `capstan status --help`",
+		"reconcile x --timeout 5": "--timeout is \"5\"; set it to a duration such as 90s or 5m; `capstan " +
+			"reconcile --help`",
+		"ui --port x": `--port is "x"; set it to a whole number`,
+	} {
+		exitCode, _, stderr := runMain(t, strings.Fields(args)...)
+		NewWithT(t).Expect(exitCode).To(Equal(1), args)
+		NewWithT(t).Expect(stderr).To(HavePrefix("Error: "+want), args)
+	}
+
+	exitCode, help, _ := runMain(t, "upgrade")
+	NewWithT(t).Expect(exitCode).To(BeZero())
+	NewWithT(t).Expect(help).To(ContainSubstring("Usage:\n  capstan upgrade COMMAND\n"))
 }
 
 // Shells call the program like this; the last line is a directive for them.

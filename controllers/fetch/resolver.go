@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/problem"
 	"github.com/capstan-project/capstan/controllers/seats"
+	"github.com/capstan-project/capstan/controllers/values"
 )
 
 // Resolver creates the sources of providers.
@@ -99,19 +100,27 @@ func (e *UnknownProviderError) Message() string {
 		"set spec.fetchConfig to where the components are"
 }
 
-// similar returns the name of a listed provider for one that repeats its type, such as infrastructure-docker; empty if
-// there is none.
+// similar returns the name of a listed provider for one that repeats its type, such as infrastructure-docker, or is
+// misspelt; empty if there is none.
 func similar(configured *catalog.Catalog, t v1alpha2.ProviderType, name string) string {
 	short := strings.TrimSuffix(strings.TrimPrefix(name, t.Name()+"-"), "-"+t.Name())
 	if t == v1alpha2.CoreProviderType {
 		short = v1alpha2.CoreProviderName
 	}
 
-	if _, listed := configured.Find(t, short); !listed {
-		return ""
+	if _, listed := configured.Find(t, short); listed {
+		return short
 	}
 
-	return short
+	var names []string
+
+	for _, e := range configured.Entries {
+		if e.Type == t {
+			names = append(names, e.Name)
+		}
+	}
+
+	return values.MostSimilar(name, names)
 }
 
 // Source returns the source of a provider. The error is a *problem.Error, an *UnknownProviderError, or

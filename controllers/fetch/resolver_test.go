@@ -164,7 +164,8 @@ func TestSource(t *testing.T) {
 	for name, want := range map[string]string{
 		"infrastructure-docker": "name it docker, or set spec.fetchConfig",
 		"docker-infrastructure": "name it docker, or set spec.fetchConfig",
-		"dokcer":                "correct its name (`capstan providers` lists all), or set spec.fetchConfig",
+		"dokcer":                "name it docker, or set spec.fetchConfig",
+		"nothing-like-it":       "correct its name (`capstan providers` lists all), or set spec.fetchConfig",
 	} {
 		t.Run("unknown provider "+name, func(t *testing.T) {
 			_, err := r.Source(provider(name, v1alpha2.ProviderSpec{}))

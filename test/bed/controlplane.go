@@ -231,7 +231,8 @@ func (b *Bed) poll(ctx context.Context, what string, done func(context.Context) 
 		case <-b.alive.Done():
 			return context.Cause(b.alive)
 		case <-ctx.Done():
-			return fmt.Errorf("gave up waiting until %s (%w): %w; the logs stay if Options.LogDir is set", what, ctx.Err(), err)
+			return fmt.Errorf("gave up waiting until %s (%w): %w; if this machine is busy, try again; the logs stay with "+
+				"Options.LogDir, or bed up -logs", what, ctx.Err(), err)
 		case <-time.After(every):
 		}
 	}

@@ -207,6 +207,10 @@ func TestInvalidArguments(t *testing.T) {
 			[]string{"build", filepath.Join(t.TempDir(), "none")},
 			"does not exist; correct its path",
 		},
+		"another file": {
+			[]string{"lint", "charts_test.go"},
+			"charts_test.go is neither a folder nor the archive of a chart",
+		},
 		"a file that is not a chart": {[]string{"lint", noChart}, noChart + ": chart archive: not gzip"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -274,7 +278,7 @@ func TestBuildByName(t *testing.T) {
 	g.Expect(err).To(MatchError(HavePrefix("infrastructure-docker is a known provider; leave out --type")))
 
 	for argument, message := range map[string]string{
-		"dokcer":  "there is no file or folder dokcer: unknown provider: CoreProvider dokcer; `capstan providers` lists",
+		"dokcer":  "there is no file or folder dokcer: unknown provider dokcer; did you mean docker? `capstan providers`",
 		"kubeadm": "there is no file or folder kubeadm: there are several providers with the name kubeadm; use one of",
 	} {
 		_, _, err := clitest.Run(t.Context(), NewCommand, "build", argument, "--config", file)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/catalog"
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/signature"
@@ -51,7 +52,7 @@ func readResources(file string) ([]*resource, error) {
 	for _, document := range documents {
 		object := metav1.PartialObjectMetadata{}
 		if err := json.Unmarshal(document, &object); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+			return nil, fmt.Errorf("%s: %s", file, bundle.YAMLReason(err))
 		}
 
 		group := object.GroupVersionKind().Group
@@ -68,7 +69,7 @@ func readResources(file string) ([]*resource, error) {
 		}
 
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s %s: %w", file, object.Kind, object.Name, err)
+			return nil, fmt.Errorf("%s: %s %s: %s", file, object.Kind, object.Name, bundle.YAMLReason(err))
 		}
 	}
 

@@ -33,6 +33,11 @@ func openArchive(path string) (*published, error) {
 // openFolder reads the folder of a version, that of the newest version in a provider's folder, or any folder with the
 // files of one version, such as the output of a release.
 func openFolder(ctx context.Context, path string, id *identity) (*published, error) {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s is neither a folder nor the archive of a chart, whose name ends with .tgz; correct its "+
+			"path", path)
+	}
+
 	path, err := named(path)
 	if err != nil {
 		return nil, err

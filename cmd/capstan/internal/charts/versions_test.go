@@ -99,8 +99,9 @@ func TestVersionsOfUnknownProvider(t *testing.T) {
 	clitest.WithoutConfiguration(t)
 
 	for name, message := range map[string]string{
-		"infrastructure-unknown": "unknown provider: InfrastructureProvider unknown; `capstan providers` lists the " +
-			"known ones",
+		"infrastructure-unknown": "unknown provider infrastructure-unknown; `capstan providers` lists the known ones",
+		"infrastructure-awz":     "unknown provider infrastructure-awz; did you mean infrastructure-aws? `capstan",
+		"vshpere":                "unknown provider vshpere; did you mean vsphere? `capstan",
 		"kubeadm": "there are several providers with the name kubeadm; use one of " +
 			"bootstrap-kubeadm, control-plane-kubeadm",
 	} {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -27,17 +26,20 @@ func (f *CatalogFlags) Load() (*catalog.Catalog, error) { return catalog.LoadUse
 
 // FindEntry returns the provider of a catalog that an argument names.
 func FindEntry(c *catalog.Catalog, argument string) (catalog.Entry, error) {
-	found := named(c.Entries, argument, func(e catalog.Entry) (v1alpha2.ProviderType, string) { return e.Type, e.Name })
+	identity := func(e catalog.Entry) (v1alpha2.ProviderType, string) { return e.Type, e.Name }
+	found := named(c.Entries, argument, identity)
 
 	switch len(found) {
 	case 1:
 		return found[0], nil
 	case 0:
-		kind, short := v1alpha2.ParseLabel(argument)
+		meant := ""
+		if name := similar(c.Entries, argument, identity); name != "" {
+			meant = "did you mean " + name + "? "
+		}
 
-		return catalog.Entry{}, fmt.Errorf(
-			"unknown provider: %s %s; `capstan providers` lists the known ones, a configuration file can add others",
-			kind, cmp.Or(short, argument))
+		return catalog.Entry{}, fmt.Errorf("unknown provider %s; %s`capstan providers` lists the known ones, a "+
+			"configuration file can add others", argument, meant)
 	}
 
 	labels := make([]string, 0, len(found))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -72,11 +73,15 @@ type Cluster struct {
 	Namespace string // the value of --namespace; empty means all
 }
 
+// typeMismatch is what the error for a file that is no kubeconfig says about types of Go.
+var typeMismatch = regexp.MustCompile(`(: couldn't get version/kind; json parse error)?: json: cannot unmarshal .*`)
+
 // Connect creates the clients. It makes no request.
 func (f *ClusterFlags) Connect() (*Cluster, error) {
 	config, err := f.restConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the management cluster: %w; select one with --kubeconfig or --context", err)
+		return nil, fmt.Errorf("find the management cluster: %s; select one with --kubeconfig or --context",
+			typeMismatch.ReplaceAllString(err.Error(), ": it is not a kubeconfig"))
 	}
 
 	if config.Timeout == 0 {

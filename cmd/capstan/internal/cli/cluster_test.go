@@ -34,6 +34,10 @@ func TestConnect(t *testing.T) {
 	NewWithT(t).Expect(os.WriteFile(file, []byte(kubeconfig), 0o600)).To(Succeed())
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 
+	words, types := filepath.Join(t.TempDir(), "words"), filepath.Join(t.TempDir(), "types")
+	NewWithT(t).Expect(os.WriteFile(words, []byte("some words"), 0o600)).To(Succeed())
+	NewWithT(t).Expect(os.WriteFile(types, []byte("apiVersion: v1\nkind: Config\nclusters: 3\n"), 0o600)).To(Succeed())
+
 	for name, c := range map[string]struct {
 		args []string
 		err  string
@@ -50,7 +54,15 @@ func TestConnect(t *testing.T) {
 			`find the management cluster: context "three" does not exist`,
 		},
 		"a missing file": {[]string{"--kubeconfig", file + "x"}, "find the management cluster: stat "},
-		"a server":       {[]string{"--server", "https://127.0.0.1:1"}, ""},
+		"another file": {
+			[]string{"--kubeconfig", words},
+			"find the management cluster: error loading config file \"" + words + "\": it is not a kubeconfig; select",
+		},
+		"other types": {
+			[]string{"--kubeconfig", types},
+			"find the management cluster: error loading config file \"" + types + "\": it is not a kubeconfig; select",
+		},
+		"a server": {[]string{"--server", "https://127.0.0.1:1"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

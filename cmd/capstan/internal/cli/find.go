@@ -192,9 +192,8 @@ func Named(all []v1alpha2.Provider, arguments []string) ([]v1alpha2.Provider, er
 
 // FindOne returns the one of the providers that an argument names.
 func FindOne(all []v1alpha2.Provider, argument string) (v1alpha2.Provider, error) {
-	found := named(all, argument, func(p v1alpha2.Provider) (v1alpha2.ProviderType, string) {
-		return p.ProviderType(), p.GetName()
-	})
+	identity := func(p v1alpha2.Provider) (v1alpha2.ProviderType, string) { return p.ProviderType(), p.GetName() }
+	found := named(all, argument, identity)
 
 	switch {
 	case len(found) == 1:
@@ -206,24 +205,29 @@ func FindOne(all []v1alpha2.Provider, argument string) (v1alpha2.Provider, error
 			"or select another cluster or --namespace", argument)
 	}
 
-	if meant := similar(all, argument); meant != "" {
+	if meant := similar(all, argument, identity); meant != "" {
 		return nil, fmt.Errorf("provider %s not found; did you mean %s?", argument, meant)
 	}
 
 	return nil, fmt.Errorf("provider %s not found; the existing ones are: %s", argument, describe(all))
 }
 
-// similar returns the label of a provider that an argument may mean; empty if there is none. Labels of the same type
-// differ only in what follows it.
-func similar(all []v1alpha2.Provider, argument string) string {
+// similar returns what an argument may mean instead of things that have the type and the name of a provider; empty if
+// there is nothing. Labels of the same type differ only in what follows it.
+func similar[T any](all []T, argument string, identity func(T) (v1alpha2.ProviderType, string)) string {
 	_, short := v1alpha2.ParseLabel(argument)
 	before := strings.TrimSuffix(argument, short)
 
 	var names []string
 
-	for _, p := range all {
-		if name, ok := strings.CutPrefix(v1alpha2.Label(p), before); ok {
+	for _, one := range all {
+		t, own := identity(one)
+		if name, ok := strings.CutPrefix(t.Label(own), before); ok {
 			names = append(names, name)
+		}
+
+		if before == "" {
+			names = append(names, own)
 		}
 	}
 

@@ -150,8 +150,45 @@ func Arguments(least, most int, expected string) cobra.PositionalArgs {
 	}
 }
 
+// maxTypos is by how many characters a word may differ from the one that it may mean: cobra's default for the program.
+const maxTypos = 2
+
+// RefuseUnknown makes a command that only has subcommands refuse the name of another one, instead of showing its help
+// as if that were meant.
+func RefuseUnknown(cmd *cobra.Command) {
+	cmd.Args, cmd.SuggestionsMinimumDistance = cobra.ArbitraryArgs, maxTypos
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+
+		meant := ""
+		if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+			meant = "did you mean " + strings.Join(similar, " or ") + "? "
+		}
+
+		return fmt.Errorf("unknown command %q for %q; %s`%[2]s --help` lists the commands", args[0], cmd.CommandPath(), meant)
+	}
+}
+
+// flagForms says what values of flags look like, by the name of their type.
+var flagForms = map[string]string{
+	"bool":     "true or false",
+	"duration": "a duration such as 90s or 5m",
+	"int":      "a whole number",
+	"uint16":   "a whole number up to 65535",
+}
+
 // FlagError returns the error of a command for a flag.
 func FlagError(cmd *cobra.Command, err error) error {
+	invalid := new(pflag.InvalidValueError)
+	if errors.As(err, &invalid) {
+		flag := invalid.GetFlag()
+		if form := flagForms[flag.Value.Type()]; form != "" {
+			err = fmt.Errorf("--%s is %q; set it to %s", flag.Name, invalid.GetValue(), form)
+		}
+	}
+
 	return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 }
 

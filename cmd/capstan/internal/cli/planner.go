@@ -46,15 +46,15 @@ type PlannerFlags struct {
 	flags *pflag.FlagSet
 }
 
-// Repeated returns the flags of these that the user has given, as they are typed.
-func (f *PlannerFlags) Repeated() string {
+// Repeated returns the flags of these that the user has given, as they are typed, but for some.
+func (f *PlannerFlags) Repeated(but ...string) string {
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	AddPlannerFlags(own)
 
 	text := ""
 
 	f.flags.Visit(func(flag *pflag.Flag) {
-		if own.Lookup(flag.Name) != nil {
+		if own.Lookup(flag.Name) != nil && !slices.Contains(but, flag.Name) {
 			text += Repeated(flag)
 		}
 	})

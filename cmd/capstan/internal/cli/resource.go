@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -141,7 +142,7 @@ func readResource(in io.Reader, file, namespace string) (v1alpha2.Provider, erro
 
 	document := unstructured.Unstructured{}
 	if err := yaml.Unmarshal(data, &document.Object); err != nil {
-		return nil, fmt.Errorf("%s: not a single YAML document: %w", file, err)
+		return nil, fmt.Errorf("%s: not a single YAML document: %s", file, bundle.YAMLReason(err))
 	}
 
 	p := v1alpha2.ProviderType(document.GetKind()).New()
@@ -156,7 +157,7 @@ func readResource(in io.Reader, file, namespace string) (v1alpha2.Provider, erro
 	}
 
 	if err := yaml.UnmarshalStrict(data, p); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %s", file, bundle.YAMLReason(err))
 	}
 
 	p.SetNamespace(cmp.Or(p.GetNamespace(), namespace))

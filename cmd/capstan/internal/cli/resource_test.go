@@ -19,7 +19,7 @@ func TestReadResource(t *testing.T) {
 		"an unknown field": {
 			head + "metadata: {name: aws, namespace: ns}\nspec: {vresion: v1.0.0}\n",
 			"",
-			`unknown field "vresion"`,
+			`: unknown field "vresion"`,
 		},
 		"another kind": {
 			"apiVersion: v1\nkind: ConfigMap\n",
@@ -28,6 +28,12 @@ func TestReadResource(t *testing.T) {
 		},
 		"nothing":        {"", "", "contains no kind of no API"},
 		"something else": {"a: [", "", "not a single YAML document"},
+		"words":          {"words", "", "not a single YAML document: the document has a value of the wrong type, string"},
+		"a wrong type": {
+			head + "metadata: {name: aws, namespace: ns}\nspec: {paused: 3}\n",
+			"",
+			"paused has a value of the wrong type, number",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

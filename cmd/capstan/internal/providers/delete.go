@@ -11,9 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -129,8 +128,7 @@ func (o *deleteOptions) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// printKept prints which CRDs of removed providers stay, as far as the user may list them, and how to delete them.
-// Those of providers that stay installed are in use.
+// printKept prints which CRDs of removed providers stay. Those of providers that stay installed are in use.
 func (o *deleteOptions) printKept(ctx context.Context, cluster *cli.Cluster, removed []v1alpha2.Provider) {
 	labels := sets.New[string]()
 
@@ -140,21 +138,7 @@ func (o *deleteOptions) printKept(ctx context.Context, cluster *cli.Cluster, rem
 		}
 	}
 
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
-
-	err := cluster.Client.List(ctx, list, client.HasLabels{v1alpha2.ClusterctlProviderLabel})
-	if err != nil {
-		return
-	}
-
-	kept := slices.DeleteFunc(list.Items, func(crd metav1.PartialObjectMetadata) bool {
-		return !labels.Has(crd.Labels[v1alpha2.ClusterctlProviderLabel])
-	})
-	if len(kept) > 0 {
-		o.Printf("%s kept; to delete them with all objects of their kinds: kubectl delete crd -l '%s in (%s)'",
-			object.Count(len(kept), "CRD"), v1alpha2.ClusterctlProviderLabel, strings.Join(sets.List(labels), ","))
-	}
+	cluster.PrintKept(ctx, o.Options, selection.In, sets.List(labels)...)
 }
 
 // waitForNamespaces waits until the namespaces that the operator has deleted are gone.

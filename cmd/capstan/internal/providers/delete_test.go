@@ -8,6 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -60,7 +61,7 @@ func TestDeleteEffect(t *testing.T) {
 		"removed:\n  BootstrapProvider capa-system/aws: it is suspended"))
 }
 
-// TestKeptCRDs: CRDs that stay are named, unless their provider stays as well.
+// TestKeptCRDs: CRDs that stay are named, unless their provider stays as well, and all of them without the operator.
 func TestKeptCRDs(t *testing.T) {
 	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
 		Name: "a.example.com", Labels: map[string]string{v1alpha2.ClusterctlProviderLabel: "infrastructure-aws"},
@@ -82,6 +83,11 @@ func TestKeptCRDs(t *testing.T) {
 
 		o.printKept(t.Context(), cluster, []v1alpha2.Provider{p})
 		NewWithT(t).Expect(out.String()).To(printed)
+
+		out.Reset()
+		cluster.PrintKept(t.Context(), o.Options, selection.Exists)
+		NewWithT(t).Expect(out.String()).To(Equal("1 CRD kept; to delete them with all objects of their kinds: " +
+			"kubectl delete crd -l 'cluster.x-k8s.io/provider'\n"))
 	}
 }
 

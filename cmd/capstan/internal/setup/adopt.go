@@ -154,6 +154,7 @@ func (o *adoptOptions) propose(
 		}
 
 		sources.set(a.variables)
+		a.flags = sourceFlags(o.planner)
 
 		if len(a.missing()) == 0 {
 			if err := a.compare(ctx, cluster, planner); err != nil {

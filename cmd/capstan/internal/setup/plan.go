@@ -34,6 +34,8 @@ type provider struct {
 	// variables are those of the provider's chart, sorted by name. Of a provider that exists, they are those that have
 	// another value in the cluster than the one that is given.
 	variables []variable
+	// flags are those with which `capstan providers` finds it.
+	flags string
 	// foreign is the Secret that the resource names if it is not the one that the command writes.
 	foreign string
 }
@@ -133,6 +135,7 @@ func (o *options) planProviders(
 		}
 
 		sources.set(added.variables)
+		added.flags = sourceFlags(o.planner)
 
 		if added.exists {
 			if err := added.keepChanged(ctx, cluster); err != nil {
@@ -252,4 +255,9 @@ func incomplete(providers []*provider, advice string) error {
 
 	return fmt.Errorf("nothing was changed, because required variables have no value: %s; %s", strings.Join(all, "; "),
 		advice)
+}
+
+// sourceFlags returns the flags of a command that `capstan providers` has as well.
+func sourceFlags(flags *cli.PlannerFlags) string {
+	return flags.Repeated("operator-namespace", "image-registry")
 }

@@ -66,8 +66,8 @@ func (p *provider) printVariables(printer *cli.Printer) {
 	}
 
 	if defaults > 0 {
-		printer.Printf("  %s with defaults: capstan providers %s:%s --variables", object.Count(defaults, "more variable"),
-			v1alpha2.Label(p.resource), p.resource.GetSpec().Version)
+		printer.Printf("  %s with defaults: capstan providers %s:%s --variables%s",
+			object.Count(defaults, "more variable"), v1alpha2.Label(p.resource), p.resource.GetSpec().Version, p.flags)
 	}
 }
 

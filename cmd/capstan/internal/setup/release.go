@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"helm.sh/helm/v3/pkg/action"
@@ -56,9 +57,48 @@ func (r *chartRelease) last(getter genericclioptions.RESTClientGetter) (*helmrel
 	return last, nil
 }
 
-// apply installs the release, or upgrades one whose installation has failed, and waits until it is ready.
+// apply installs the release, or upgrades one whose installation has failed, and waits until it is ready. Helm does not
+// look at ctx until it has recorded a revision. If ctx ends before that, apply returns at once, and nothing is recorded
+// any more.
 func (r *chartRelease) apply(
 	ctx context.Context, getter genericclioptions.RESTClientGetter, timeout time.Duration,
+) error {
+	recorded, result := new(atomic.Bool), make(chan error, 1)
+
+	go func() { result <- r.install(ctx, getter, timeout, recorded) }()
+
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+	}
+
+	if recorded.CompareAndSwap(false, true) {
+		return ctx.Err()
+	}
+
+	return <-result
+}
+
+// records are where Helm records revisions, unless the program has not waited for the first.
+type records struct {
+	driver.Driver
+
+	recorded *atomic.Bool
+}
+
+// Create records a revision. Helm creates one for each installation and upgrade.
+func (r *records) Create(key string, revision *helmrelease.Release) error {
+	if !r.recorded.CompareAndSwap(false, true) {
+		return context.Canceled
+	}
+
+	return r.Driver.Create(key, revision)
+}
+
+// install is apply without an end before Helm has recorded a revision.
+func (r *chartRelease) install(
+	ctx context.Context, getter genericclioptions.RESTClientGetter, timeout time.Duration, recorded *atomic.Bool,
 ) error {
 	last, err := r.last(getter)
 	if err != nil {
@@ -69,6 +109,8 @@ func (r *chartRelease) apply(
 	if err != nil {
 		return err
 	}
+
+	c.Releases.Driver = &records{c.Releases.Driver, recorded}
 
 	if last == nil {
 		install := action.NewInstall(c)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"helm.sh/helm/v3/pkg/action"
+	labelselection "k8s.io/apimachinery/pkg/selection"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/controllers/object"
@@ -46,7 +47,13 @@ command prints what stays, and how to delete that.`,
 				}
 			}
 
-			return r.uninstall(o, cluster)
+			if err := r.uninstall(o, cluster); err != nil {
+				return err
+			}
+
+			connected.PrintKept(ctx, o, labelselection.Exists) // whoever removed their providers
+
+			return nil
 		}),
 	}
 	cluster = cli.AddClusterFlags(cmd.Flags())

@@ -6,8 +6,12 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 )
 
 func write(t *testing.T, name, content string) string {
@@ -65,4 +69,24 @@ func TestVariablesAreNotShown(t *testing.T) {
 	_, err := newVariableSources(file, write(t, "clusterctl.yaml", ""))
 	g.Expect(err).To(MatchError("--variables: " + file + " cannot be read; write each variable as NAME: value on a line " +
 		"of its own, with quotes around values that are no text"))
+}
+
+// TestVariablesAreLookedUp: the command that lists the other variables has the flags that find the same version.
+func TestVariablesAreLookedUp(t *testing.T) {
+	g := NewWithT(t)
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	planner := cli.AddPlannerFlags(flags)
+	g.Expect(flags.Parse([]string{"--config", "c.yaml", "--image-registry", "registry.example.com"})).To(Succeed())
+
+	p := &provider{
+		resource:  &v1alpha2.CoreProvider{ObjectMeta: metav1.ObjectMeta{Name: "cluster-api"}},
+		variables: []variable{{name: "OTHER"}}, flags: sourceFlags(planner),
+	}
+	p.resource.GetSpec().Version = "v1.14.0"
+
+	printed := clitest.Printed(t, cli.Printer{}, func(printer *cli.Printer) error {
+		p.printVariables(printer)
+		return nil
+	})
+	g.Expect(printed).To(HaveSuffix(": capstan providers cluster-api:v1.14.0 --variables --config c.yaml\n"))
 }
