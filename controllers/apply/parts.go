@@ -77,15 +77,12 @@ func removePart(from any, path fieldpath.Path) any {
 		return from
 	}
 
-	if len(path) > 1 {
-		part = removePart(part, path[1:])
-	}
-
 	switch from := from.(type) {
 	case map[string]any:
-		from[*path[0].FieldName] = part
 		if len(path) == 1 {
 			delete(from, *path[0].FieldName)
+		} else {
+			from[*path[0].FieldName] = removePart(part, path[1:])
 		}
 	case []any:
 		i := itemIndex(from, path[0])
@@ -93,7 +90,7 @@ func removePart(from any, path fieldpath.Path) any {
 			return slices.Delete(from, i, i+1)
 		}
 
-		from[i] = part
+		from[i] = removePart(part, path[1:])
 	}
 
 	return from
