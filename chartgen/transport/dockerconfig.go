@@ -78,8 +78,8 @@ func newDockerLogin(key string, entry json.RawMessage) (dockerLogin, error) {
 	address := strings.TrimPrefix(strings.TrimPrefix(key, "http://"), "https://")
 	host, repositories, _ := strings.Cut(address, "/")
 
-	switch repositories = strings.Trim(repositories, "/"); {
-	case repositories == "v1", repositories == "v2":
+	switch repositories = strings.Trim(repositories, "/"); repositories {
+	case "v1", "v2":
 		repositories = ""
 	default:
 		repositories = strings.TrimPrefix(strings.TrimPrefix(repositories, "v1/"), "v2/")
