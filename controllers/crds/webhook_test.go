@@ -24,7 +24,7 @@ var _ = Describe("A CRD that no longer has a conversion webhook", func() {
 		return fileOf(d)
 	}
 
-	DescribeTable("loses it, whoever owns its fields", func(
+	DescribeTable("loses it, no matter which program owns its fields", func(
 		ctx SpecContext, singular, creator string, conversion *apiextensionsv1.CustomResourceConversion,
 	) {
 		d := &apiextensionsv1.CustomResourceDefinition{}

@@ -51,7 +51,7 @@ command prints what stays, and how to delete that.`,
 				return err
 			}
 
-			connected.PrintKept(ctx, o, labelselection.Exists) // whoever removed their providers
+			connected.PrintKept(ctx, o, labelselection.Exists)
 
 			return nil
 		}),
