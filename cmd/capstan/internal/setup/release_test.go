@@ -46,7 +46,7 @@ func TestInterruptedInstallation(t *testing.T) {
 	g.Expect((<-asked).Close()).To(Succeed())
 }
 
-// TestRecordsAfterInterrupt: what nobody waits for is not recorded.
+// TestRecordsAfterInterrupt: a revision for which init does not wait any more is not recorded.
 func TestRecordsAfterInterrupt(t *testing.T) {
 	g := NewWithT(t)
 
