@@ -27,9 +27,16 @@ var _ = Describe("A leader", Ordered, ContinueOnFailure, func() {
 
 	var w *world
 
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "capstan.operator.cluster.x-k8s.io",
+	}}
+
 	BeforeAll(func(ctx SpecContext) {
 		w = sharedWorld(ctx)
 	})
+
+	// The command line would warn the scenarios that follow in this world.
+	AfterAll(func(ctx SpecContext) { Expect(w.client.Delete(ctx, lease)).To(Succeed()) })
 
 	It("that was frozen exits, and what it still writes is corrected", func(ctx SpecContext) {
 		w.restart(flags...)
@@ -106,9 +113,6 @@ var _ = Describe("A leader", Ordered, ContinueOnFailure, func() {
 		Eventually(func() []string { return w.configMapsOf(ctx, "lost-lease") }).WithTimeout(time.Minute).
 			Should(ContainElement(HaveSuffix(" v1.1.0")))
 
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: "capstan.operator.cluster.x-k8s.io",
-		}}
 		Expect(w.client.Patch(ctx, lease, client.RawPatch(types.MergePatchType,
 			[]byte(`{"spec":{"holderIdentity":"another"}}`)))).To(Succeed())
 
