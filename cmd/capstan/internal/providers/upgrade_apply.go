@@ -310,7 +310,10 @@ func (o *upgradeApplyOptions) plans(ctx context.Context, cluster *cli.Cluster) (
 			"sources reachable from here, or leave these providers out with --only", strings.Join(unknown, ", "))
 	}
 
-	var plans []upgradePlan
+	var (
+		plans   []upgradePlan
+		without []string // clusters
+	)
 
 	for _, group := range byCluster(installed) {
 		if o.version != "" {
@@ -332,12 +335,16 @@ func (o *upgradeApplyOptions) plans(ctx context.Context, cluster *cli.Cluster) (
 			continue
 		}
 
-		o.Warnf("no version of core%s has the contract %s", ofCluster[0].in(), o.contract)
+		without = append(without, ofCluster[0].in())
 	}
 
 	if len(plans) == 0 && o.version == "" {
 		return nil, fmt.Errorf(
 			"no version of core has the contract %s; `capstan upgrade plan` shows the available upgrades", o.contract)
+	}
+
+	for _, in := range without {
+		o.Warnf("no version of core%s has the contract %s", in, o.contract)
 	}
 
 	return plans, nil
