@@ -258,7 +258,7 @@ chaos: bed-binaries ## Take random walks with real operators, under faults, and 
 
 # A real node needs root and some Debian packages, which are installed if they are missing. On other systems the scenarios
 # are skipped, with a line that gives the reason.
-NODE_NEEDS := containerd:containerd runc:runc nft:nftables conntrack:conntrack ip:iproute2 /usr/lib/cni/bridge:containernetworking-plugins
+NODE_NEEDS := runc:runc nft:nftables conntrack:conntrack ip:iproute2 /usr/lib/cni/bridge:containernetworking-plugins
 .PHONY: node-packages e2e-node
 node-packages:
 	@for need in $(NODE_NEEDS); do command -v "$${need%%:*}" >/dev/null || missing="$$missing $${need##*:}"; done; \

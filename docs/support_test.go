@@ -30,6 +30,7 @@ func TestTriedVersions(t *testing.T) {
 	for _, pin := range []struct{ row, folders, module string }{
 		{"Kubernetes", "kubernetes*", "k8s.io/kubernetes"},
 		{"Kubernetes", "node", "k8s.io/kubernetes"},
+		{"Kubernetes", "containerd", "github.com/containerd/containerd/v2"},
 		{"Helm", "helm3", "helm.sh/helm/v3"},
 		{"Helm", "helm4", "helm.sh/helm/v4"},
 		{"cert-manager", "cert-manager", "github.com/cert-manager/cert-manager"},

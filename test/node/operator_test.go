@@ -24,7 +24,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/bed/node"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -195,10 +194,6 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 	})
 
 	It("installs a provider from an image volume", func(ctx SpecContext) {
-		if !node.HasImageVolumes(ctx) {
-			Skip("containerd of this machine has no image volumes; it must be 2.1 or later")
-		}
-
 		values := filepath.Join(GinkgoT().TempDir(), "values.yaml")
 		Expect(os.WriteFile(values, []byte(imageVolumes(volumeImage)), 0o600)).To(Succeed())
 		run(ctx, "helm", "upgrade", release, filepath.Join(root, "charts/capstan"), "-n", namespace, "--reuse-values",

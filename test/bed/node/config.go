@@ -4,26 +4,33 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/capstan-project/capstan/test/bed/tools"
 )
 
-// The configuration of containerd: folders and network plugins.
-const containerdConfig = `version = 2
+// The configuration of containerd: folders, network plugins, and the shim of the same version.
+const containerdConfig = `version = 3
 root = %[1]q
 state = %[2]q
 [grpc]
   address = %[3]q
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = %[4]q
+[plugins."io.containerd.nri.v1.nri"]
+  disable = true
+[plugins."io.containerd.cri.v1.images"]
+  snapshotter = "overlayfs"
+  [plugins."io.containerd.cri.v1.images".pinned_images]
+    sandbox = %[4]q
+[plugins."io.containerd.cri.v1.runtime"]
   restrict_oom_score_adj = true
   disable_apparmor = true
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = %[5]q
+  [plugins."io.containerd.cri.v1.runtime".cni]
+    bin_dirs = [%[5]q]
     conf_dir = %[6]q
-  [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "overlayfs"
+  [plugins."io.containerd.cri.v1.runtime".containerd]
     default_runtime_name = "runc"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
+      runtime_path = %[7]q
 `
 
 // The pod network is a bridge, whose address is the node's.
@@ -115,6 +122,7 @@ func (n *Node) configure() error {
 			PauseImage,
 			folder,
 			n.file("cni"),
+			n.bed.Binary(tools.ContainerdShim),
 		),
 		"cni/pods.conflist": fmt.Sprintf(networkConfig, bridge(n.index), subnet(n.index)),
 		"kubelet.yaml": fmt.Sprintf(

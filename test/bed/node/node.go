@@ -73,7 +73,8 @@ func Start(ctx context.Context, b *bed.Bed, index int, archives ...string) (*Nod
 		return nil, fmt.Errorf("configure the node: %w", err)
 	}
 
-	if err := n.launch("containerd", "--config", n.file("containerd.toml"), "--log-level=warn"); err != nil {
+	containerd := n.bed.Binary(tools.Containerd)
+	if err := n.launch(containerd, "--config", n.file("containerd.toml"), "--log-level=warn"); err != nil {
 		return nil, err
 	}
 
@@ -169,7 +170,7 @@ func (n *Node) file(name string) string { return filepath.Join(n.dir, name) }
 func (n *Node) ctr(ctx context.Context, args ...string) error {
 	args = slices.Concat([]string{"--address", n.file("containerd.sock"), "--namespace", "k8s.io"}, args)
 
-	out, err := exec.CommandContext(ctx, "ctr", args...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, n.bed.Binary(tools.Ctr), args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("ctr %s: %w: %s", strings.Join(args[4:], " "), err, out)
 	}

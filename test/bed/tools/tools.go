@@ -32,8 +32,11 @@ const (
 	// Cainjector injects CAs as cert-manager does.
 	Cainjector = "cainjector"
 	// Programs of a real node; WithNode adds them.
-	Kubelet   = "kubelet"
-	KubeProxy = "kube-proxy"
+	Kubelet        = "kubelet"
+	KubeProxy      = "kube-proxy"
+	Containerd     = "containerd"
+	ContainerdShim = "containerd-shim-runc-v2"
+	Ctr            = "ctr"
 	// Programs of Flux; WithFlux adds them.
 	SourceController = "source-controller"
 	HelmController   = "helm-controller"
@@ -140,13 +143,25 @@ var testArtifacts = []artifact{
 }
 
 // nodeArtifacts are pinned separately, because their dependencies are used by nothing else.
-var nodeArtifacts = []artifact{nodeProgram(Kubelet), nodeProgram(KubeProxy)}
+var nodeArtifacts = []artifact{
+	nodeProgram(Kubelet), nodeProgram(KubeProxy),
+	containerd(Containerd), containerd(ContainerdShim), containerd(Ctr),
+}
 
 func nodeProgram(name string) artifact {
 	a := kubernetes(name)
 	a.pins = "node"
 
 	return a
+}
+
+func containerd(name string) artifact {
+	const module = "github.com/containerd/containerd/v2"
+
+	return artifact{
+		name: name, pins: "containerd", pkg: module + "/cmd/" + name,
+		variables: []string{module + "/version.Version={version of " + module + "}"},
+	}
 }
 
 // fluxArtifacts take longer to build than all the others together.
