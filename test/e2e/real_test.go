@@ -286,10 +286,9 @@ var _ = Describe("Real providers", Ordered, func() {
 	It("wait for the credentials of aws before anything of it is applied", func(ctx SpecContext) {
 		p := providers[aws]
 
-		Eventually(func() error {
-			w.ignoreWebhooks(ctx)
+		w.pastWebhooks(ctx, "it holds up the removal", func() error {
 			return client.IgnoreNotFound(w.client.Delete(ctx, objects[len(objects)-1]))
-		}).Should(Succeed(), "it holds up the removal")
+		})
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
 
@@ -353,10 +352,7 @@ var _ = Describe("Real providers", Ordered, func() {
 
 	It("are deleted with their CRDs and namespaces once nothing uses them", func(ctx SpecContext) {
 		for _, o := range objects {
-			Eventually(func() error {
-				w.ignoreWebhooks(ctx)
-				return client.IgnoreNotFound(w.client.Delete(ctx, o))
-			}).Should(Succeed(), o.GetKind())
+			w.pastWebhooks(ctx, o.GetKind(), func() error { return client.IgnoreNotFound(w.client.Delete(ctx, o)) })
 		}
 
 		Expect(cli.succeed(ctx, "delete", "--all", "--include-crd", "--include-namespace", "--wait", "--yes")).To(

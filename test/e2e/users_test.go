@@ -55,10 +55,7 @@ func (w *world) createUsersObjects(ctx context.Context) []*unstructured.Unstruct
 		o.SetGroupVersionKind(s.gvk)
 		o.SetNamespace("default")
 		o.SetName("users")
-		Eventually(func() error {
-			w.ignoreWebhooks(ctx)
-			return w.client.Create(ctx, o)
-		}).Should(Succeed(), s.gvk.Kind)
+		w.pastWebhooks(ctx, s.gvk.Kind, func() error { return w.client.Create(ctx, o) })
 
 		objects = append(objects, o)
 	}
@@ -66,8 +63,21 @@ func (w *world) createUsersObjects(ctx context.Context) []*unstructured.Unstruct
 	return objects
 }
 
-// ignoreWebhooks makes the API server ignore webhooks that have no server, until the operator
-// corrects that.
+// pastWebhooks calls a function until it succeeds while the API server ignores webhooks, which have no server. The
+// operator is frozen meanwhile, as it would correct them.
+func (w *world) pastWebhooks(ctx context.Context, what string, do func() error) {
+	GinkgoHelper()
+
+	Expect(w.operator.Freeze()).To(Succeed())
+	defer func() { Expect(w.operator.Thaw()).To(Succeed()) }()
+
+	Eventually(func() error {
+		w.ignoreWebhooks(ctx)
+		return do()
+	}).Should(Succeed(), what)
+}
+
+// ignoreWebhooks makes the API server ignore webhooks, until the operator corrects that.
 func (w *world) ignoreWebhooks(ctx context.Context) {
 	validating := &admissionv1.ValidatingWebhookConfigurationList{}
 
@@ -83,7 +93,7 @@ func (w *world) ignoreWebhooks(ctx context.Context) {
 			validating.Items[i].Webhooks[j].FailurePolicy = &ignore
 		}
 
-		_ = w.client.Update(ctx, &validating.Items[i]) // retried on a conflict with the operator
+		_ = w.client.Update(ctx, &validating.Items[i]) // retried on a conflict
 	}
 
 	for i := range mutating.Items {
