@@ -149,6 +149,14 @@ func (r *rewriter) patch(ctx context.Context, object *metav1.PartialObjectMetada
 		return err
 	}
 
+	return replaceManagedFields(ctx, objects, object, entries, options)
+}
+
+// replaceManagedFields replaces the managed fields of an object, unless it has changed since it was read.
+func replaceManagedFields(
+	ctx context.Context, objects metadata.ResourceInterface, object *metav1.PartialObjectMetadata,
+	entries []metav1.ManagedFieldsEntry, options metav1.PatchOptions,
+) error {
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": object.ResourceVersion},

@@ -2,14 +2,13 @@ package crds
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -32,13 +31,8 @@ func (c *change) dropsWebhook(applied *unstructured.Unstructured) bool {
 // keepWebhook returns what a dry run applies instead of a CRD that loses its webhook, which stays until the CRD is
 // applied.
 func (c *change) keepWebhook(applied *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	content, err := json.Marshal(c.live.Spec.Conversion)
+	kept, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.live.Spec.Conversion)
 	if err != nil {
-		return nil, err
-	}
-
-	var kept map[string]any
-	if err := json.Unmarshal(content, &kept); err != nil {
 		return nil, err
 	}
 
@@ -69,17 +63,7 @@ func (a *Applier) takeConversion(ctx context.Context, name string) error {
 			return err
 		}
 
-		patch, err := json.Marshal([]map[string]any{
-			{"op": "replace", "path": "/metadata/managedFields", "value": entries},
-			{"op": "replace", "path": "/metadata/resourceVersion", "value": live.ResourceVersion},
-		})
-		if err != nil {
-			return err
-		}
-
-		_, err = crds.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner})
-
-		return err
+		return replaceManagedFields(ctx, crds, live, entries, metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner})
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("apply CustomResourceDefinition %s: %w", name, err)
