@@ -28,11 +28,11 @@ func (k Kind) otherProviders(t v1alpha2.ProviderType) handler.EventHandler {
 	all := k.concerns(t)
 
 	return onChange(func(ctx context.Context, before, now, changed client.Object) (found []reconcile.Request) {
-		helpsFirst := t != v1alpha2.CoreProviderType || readinessChanged(before, now)
+		ends := t != v1alpha2.CoreProviderType || endsWait(before, now)
 		concerns := func(p v1alpha2.Provider, changed client.Object) bool {
 			other, ok := changed.(v1alpha2.Provider)
 
-			return ok && waits(p) && (helpsFirst || !awaitsCore(p)) &&
+			return ok && waits(p) && (ends || !awaitsCore(p)) &&
 				p.GetUID() != other.GetUID() && k.Cluster.Same(p, other)
 		}
 
@@ -106,23 +106,17 @@ func standingChanged(before, now client.Object) bool {
 	return before == nil || now == nil || standingOf(before) != standingOf(now)
 }
 
-// awaitsCore reports whether the first installation of a provider waits for core.
-func awaitsCore(p v1alpha2.Provider) bool {
-	standing := preflight.StandingOf(p)
-	return standing.WaitsForCore && !standing.Installed
-}
+// awaitsCore reports whether a provider waits until core is ready, or has changed.
+func awaitsCore(p v1alpha2.Provider) bool { return preflight.StandingOf(p).WaitsForCore }
 
-// readinessChanged selects what a first installation that waits for core waits for. The steps of core's own
-// installation would wake it in vain.
-func readinessChanged(before, now client.Object) bool {
-	type readiness struct{ deleted, usable, changing bool }
+// endsWait selects the changes of core that may end what waits for it, or that make it wait for something else. The
+// steps of core's own installation or upgrade would wake it in vain.
+func endsWait(before, now client.Object) bool {
+	was, is := standingOf(before), standingOf(now)
+	usable := func(s standing) bool { return s.Ready || s.Keeps }
 
-	of := func(o client.Object) readiness {
-		s := standingOf(o)
-		return readiness{s.Deleted, s.Ready || s.Keeps, s.Changing}
-	}
-
-	return before == nil || now == nil || of(before) != of(now)
+	return before == nil || now == nil || was.Deleted != is.Deleted || was.generation != is.generation ||
+		!usable(was) && usable(is) || was.Changing && !is.Changing
 }
 
 // contractGone selects that a provider no longer has the contract that it had. Other providers may

@@ -23,40 +23,41 @@ func TestStandingChanged(t *testing.T) {
 
 	for what, c := range map[string]struct {
 		change func(core *v1alpha2.CoreProvider)
-		woken  bool
+		// woken are resources that wait for something, ends those that wait for core.
+		woken, ends bool
 	}{
 		"ready": {func(core *v1alpha2.CoreProvider) {
 			conditions.MarkTrue(core, v1alpha2.ReadyCondition, v1alpha2.HealthyReason, "it runs")
-		}, true},
+		}, true, true},
 		"installed": {func(core *v1alpha2.CoreProvider) {
 			conditions.MarkTrue(core, v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderInstalledReason, "applied")
-		}, false},
-		"no release": {func(core *v1alpha2.CoreProvider) { core.Status.Release = nil }, true},
+		}, false, false},
+		"no release": {func(core *v1alpha2.CoreProvider) { core.Status.Release = nil }, true, true},
 		"paused": {func(core *v1alpha2.CoreProvider) {
 			conditions.MarkTrue(core, v1alpha2.PausedCondition, v1alpha2.PausedReason, "no replicas")
-		}, true},
-		"another contract": {func(core *v1alpha2.CoreProvider) { core.Status.Contract = &contract }, true},
-		"another spec":     {func(core *v1alpha2.CoreProvider) { core.Generation++ }, true},
-		"being deleted":    {func(core *v1alpha2.CoreProvider) { core.DeletionTimestamp = &deleted }, true},
+		}, true, false},
+		"another contract": {func(core *v1alpha2.CoreProvider) { core.Status.Contract = &contract }, true, false},
+		"another spec":     {func(core *v1alpha2.CoreProvider) { core.Generation++ }, true, true},
+		"being deleted":    {func(core *v1alpha2.CoreProvider) { core.DeletionTimestamp = &deleted }, true, true},
 		"its change failed": {func(core *v1alpha2.CoreProvider) {
 			conditions.MarkFalse(core, v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason, "")
-		}, true},
+		}, true, true},
 		"its change was rolled back": {func(core *v1alpha2.CoreProvider) {
 			core.Status.History = []v1alpha2.ReleaseRevision{{Version: "v1.0.0", Status: "deployed"}}
-		}, true},
+		}, true, true},
 		"its change failed, and stays": {func(core *v1alpha2.CoreProvider) {
 			core.Status.History[0].Status = "failed"
-		}, false},
+		}, false, false},
 		"waits for core": {func(core *v1alpha2.CoreProvider) {
 			conditions.MarkFalse(core, v1alpha2.PreflightCheckCondition, v1alpha2.WaitingForCoreProviderReadyReason, "")
-		}, true},
+		}, true, false},
 		"progress": {func(core *v1alpha2.CoreProvider) {
 			conditions.MarkReconciling(core, v1alpha2.ProgressingReason, "1 of 2")
-		}, false},
+		}, false, false},
 		"available upgrades": {func(core *v1alpha2.CoreProvider) {
 			core.Status.AvailableUpgrades = make([]v1alpha2.AvailableUpgrade, 1)
-		}, false},
-		"a label": {func(core *v1alpha2.CoreProvider) { core.Labels = map[string]string{"team": "a"} }, false},
+		}, false, false},
+		"a label": {func(core *v1alpha2.CoreProvider) { core.Labels = map[string]string{"team": "a"} }, false, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			before := &v1alpha2.CoreProvider{}
@@ -67,7 +68,9 @@ func TestStandingChanged(t *testing.T) {
 
 			now := before.DeepCopy()
 			c.change(now)
-			NewWithT(t).Expect(standingChanged(before, now)).To(Equal(c.woken))
+			g := NewWithT(t)
+			g.Expect(standingChanged(before, now)).To(Equal(c.woken))
+			g.Expect(endsWait(before, now)).To(Equal(c.ends))
 		})
 	}
 }
@@ -87,8 +90,8 @@ func TestProvidersThatWaitAreWoken(t *testing.T) {
 	installed := func(p v1alpha2.Provider) { p.GetStatus().Release = &v1alpha2.ReleaseStatus{} }
 
 	aws := waiting(infrastructure, "aws")
-	first := waiting(infrastructure, "first")
-	conditions.MarkFalse(first, v1alpha2.PreflightCheckCondition, v1alpha2.WaitingForCoreProviderReadyReason, "core")
+	behind := waiting(infrastructure, "behind")
+	conditions.MarkFalse(behind, v1alpha2.PreflightCheckCondition, v1alpha2.WaitingForCoreProviderReadyReason, "core")
 
 	dependent := waiting(infrastructure, "dependent")
 	dependent.GetSpec().DependsOn = []string{"infrastructure-gcp"}
@@ -101,9 +104,9 @@ func TestProvidersThatWaitAreWoken(t *testing.T) {
 	}{
 		"core became ready":                  {aws, v1beta1(core, "cluster-api"), ready, true},
 		"core is being installed":            {aws, waiting(core, "cluster-api"), installed, true},
-		"… and a first installation waits":   {first, waiting(core, "cluster-api"), installed, false},
-		"… which waits for core to be ready": {first, v1beta1(core, "cluster-api"), ready, true},
-		"… or to exist":                      {first, v1beta1(core, "cluster-api"), nil, true},
+		"… which another one waits for":      {behind, waiting(core, "cluster-api"), installed, false},
+		"core is ready, which it waits for":  {behind, v1beta1(core, "cluster-api"), ready, true},
+		"… or gone":                          {behind, v1beta1(core, "cluster-api"), nil, true},
 		"core was deleted":                   {aws, v1beta1(core, "cluster-api"), nil, true},
 		"another kind's contract changed":    {aws, v1beta1(bootstrap, "kubeadm"), upgraded, true},
 		"the contract of its kind changed":   {aws, v1beta1(infrastructure, "gcp"), upgraded, true},
