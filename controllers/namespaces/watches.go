@@ -6,12 +6,14 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -45,11 +47,27 @@ type Watches struct {
 	sources map[schema.GroupVersionResource][]toolscache.ResourceEventHandler
 }
 
+// firstList is how long to wait for the first list of a namespace, which an API server with hundreds of them may give
+// late. One that is refused is tried again in the background.
+const firstList = 5 * time.Second
+
 // namespace is a namespace that is watched for a number of users.
 type namespace struct {
 	users     int
 	informers map[schema.GroupVersionResource]toolscache.SharedIndexInformer
+	begun     time.Time
 	stop      chan struct{}
+}
+
+// watched reports whether the first lists of all resources are known.
+func (n *namespace) watched() bool {
+	for _, informer := range n.informers {
+		if !informer.HasSynced() {
+			return false
+		}
+	}
+
+	return true
 }
 
 // New returns watches that begin with Start, of certain namespaces at most; empty for all.
@@ -93,9 +111,7 @@ func (w *Watches) Start(ctx context.Context) error {
 // Follow watches namespaces for a user. It replaces the namespaces of an earlier call for the same user.
 func (w *Watches) Follow(user string, needed ...string) {
 	needed = slices.Compact(slices.Sorted(slices.Values(needed)))
-	needed = slices.DeleteFunc(needed, func(name string) bool {
-		return len(w.only) > 0 && !slices.Contains(w.only, name)
-	})
+	needed = slices.DeleteFunc(needed, func(name string) bool { return !w.mayWatch(name) })
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,6 +130,46 @@ func (w *Watches) Follow(user string, needed ...string) {
 	for _, name := range before {
 		w.release(name)
 	}
+}
+
+func (w *Watches) mayWatch(name string) bool {
+	return len(w.only) == 0 || slices.Contains(w.only, name)
+}
+
+// Unwatched returns those of some namespaces that may be watched, and are not yet. Their first list wakes no provider,
+// so what was read before must be read again.
+func (w *Watches) Unwatched(names ...string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		n := w.watched[name]
+		return !w.mayWatch(name) || n != nil && n.watched()
+	})
+}
+
+// Await waits until a namespace that was asked for is watched, so that nothing there is read by requests. It returns
+// false if that takes too long.
+func (w *Watches) Await(ctx context.Context, name string) bool {
+	const interval = 5 * time.Millisecond
+
+	err := wait.PollUntilContextTimeout(ctx, interval, firstList, true, func(context.Context) (bool, error) {
+		if len(w.Unwatched(name)) == 0 {
+			return true, nil
+		}
+
+		w.mu.Lock()
+		defer w.mu.Unlock()
+
+		n := w.watched[name]
+		if n != nil && !n.begun.IsZero() && time.Since(n.begun) > firstList {
+			return false, context.DeadlineExceeded
+		}
+
+		return false, nil
+	})
+
+	return err == nil
 }
 
 // use watches a namespace for one more user. w.mu must be held.
@@ -147,6 +203,8 @@ func (w *Watches) release(name string) {
 }
 
 func (n *namespace) start() {
+	n.begun = time.Now()
+
 	for _, informer := range n.informers {
 		go informer.Run(n.stop)
 	}
@@ -271,8 +329,8 @@ func (w *Watches) Find(
 	return found, true
 }
 
-// Source hands the events of a resource to a handler once a controller runs. What happens before needs none: every
-// controller begins with all its resources.
+// Source hands the events of a resource to a handler once a controller runs. What happens before needs none, and what
+// the first list of a namespace has neither: every controller begins with all its resources, and awaits their namespaces.
 func (w *Watches) Source(resource schema.GroupVersionResource, h handler.EventHandler) source.Source {
 	return source.Func(func(
 		ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request],
@@ -304,9 +362,11 @@ func (w *Watches) handlerOf(resource schema.GroupVersionResource) toolscache.Res
 		}
 	}
 
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(now any) {
-			each(func(s toolscache.ResourceEventHandler) { s.OnAdd(now, false) })
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(now any, first bool) {
+			if !first {
+				each(func(s toolscache.ResourceEventHandler) { s.OnAdd(now, first) })
+			}
 		},
 		UpdateFunc: func(before, now any) {
 			each(func(s toolscache.ResourceEventHandler) { s.OnUpdate(before, now) })

@@ -9,10 +9,13 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -151,6 +154,8 @@ func TestEventsReachControllersThatRun(t *testing.T) {
 	g.Expect(source.Start(t.Context(), queue)).To(Succeed())
 
 	next := func() string {
+		g.Eventually(queue.Len).ShouldNot(BeZero())
+
 		request, _ := queue.Get()
 		queue.Done(request)
 
@@ -171,11 +176,39 @@ func TestEventsReachControllersThatRun(t *testing.T) {
 	g.Expect(secrets.Delete(t.Context(), "new", metav1.DeleteOptions{})).To(Succeed())
 	g.Expect(next()).To(Equal("capd/new"))
 
-	watches.Follow("docker", "capd", "later")
-	g.Expect(queue.Len()).To(BeZero())
-
-	_, err = cluster.Resource(namespaces.Secrets).Namespace("later").(metadatafake.MetadataClient).
-		CreateFake(object("Secret", "later", "first"), metav1.CreateOptions{})
+	later := cluster.Resource(namespaces.Secrets).Namespace("later").(metadatafake.MetadataClient)
+	_, err = later.CreateFake(object("Secret", "later", "first"), metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(next()).To(Equal("later/first"), "a namespace that is watched later")
+
+	watches.Follow("docker", "capd", "later")
+	g.Expect(watches.Await(t.Context(), "later")).To(BeTrue())
+
+	_, err = later.CreateFake(object("Secret", "later", "second"), metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(next()).To(Equal("later/second"), "a namespace that is watched later, after its first list")
+}
+
+func TestAwait(t *testing.T) {
+	g := NewWithT(t)
+	cluster := newCluster(t)
+	watches := start(t, cluster, "capd", "capa", "refused")
+	cluster.PrependReactor("list", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return action.GetNamespace() == "refused", nil, apierrors.NewForbidden(schema.GroupResource{}, "", nil)
+	})
+
+	g.Expect(watches.Unwatched("capd", "other")).To(ConsistOf("capd"), "others are never watched")
+	g.Expect(watches.Await(t.Context(), "other")).To(BeTrue(), "in vain")
+
+	awaited := make(chan bool)
+	go func() { awaited <- watches.Await(t.Context(), "capd") }()
+
+	watches.Follow("docker", "capd", "refused")
+	g.Eventually(awaited).Should(Receive(BeTrue()), "also of one that is asked for meanwhile")
+	g.Expect(watches.Unwatched("capd", "other")).To(BeEmpty())
+
+	g.Expect(watches.Await(t.Context(), "refused")).To(BeFalse())
+
+	again := time.Now()
+	g.Expect(watches.Await(t.Context(), "refused")).To(BeFalse())
+	g.Expect(time.Since(again)).To(BeNumerically("<", time.Second), "it was awaited long enough")
 }

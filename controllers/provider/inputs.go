@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/acl"
 	corev1 "k8s.io/api/core/v1"
@@ -16,10 +17,16 @@ import (
 	"github.com/capstan-project/capstan/controllers/problem"
 )
 
+// unwatchedDelay is when a reconcile that was ahead of a watch is repeated.
+const unwatchedDelay = 10 * time.Second
+
 // followInputs watches the other namespaces in which the resource names objects, after these were read, or an error
 // has prevented that. A watch costs memory, so there is none for what its account may not read, or in a namespace that
 // does not exist.
-func (r *run) followInputs(ctx context.Context, err error) {
+//
+// unwatched are the namespaces that were not watched when they were read. What has changed there until they are is found
+// by another reconcile.
+func (r *run) followInputs(ctx context.Context, unwatched []string, err error) {
 	named := namedNamespaces(r.provider)
 
 	switch {
@@ -33,6 +40,10 @@ func (r *run) followInputs(ctx context.Context, err error) {
 	}
 
 	r.Watches.Follow(inputsOf(r.provider), named...)
+
+	if slices.ContainsFunc(named, func(name string) bool { return slices.Contains(unwatched, name) }) {
+		r.wakeAfter(unwatchedDelay)
+	}
 }
 
 // namedNamespaces returns the other namespaces in which a resource names objects.

@@ -51,7 +51,7 @@ func TestFollowInputs(t *testing.T) {
 			r.provider.GetSpec().AdditionalManifests = &v1alpha2.ConfigMapReference{Namespace: "absent", Name: "more"}
 
 			r.Watches.Follow(inputsOf(r.provider), "before")
-			r.followInputs(t.Context(), tt.err)
+			r.followInputs(t.Context(), nil, tt.err)
 
 			for _, namespace := range []string{"before", "production", "absent"} {
 				watched := func() bool {

@@ -31,11 +31,12 @@ func (r *run) plan(ctx context.Context) (plan.Plan, error) {
 		return last.plan, nil
 	}
 
+	unwatched := r.Watches.Unwatched(namedNamespaces(r.provider)...)
 	made, err := r.Planner.Plan(ctx, plan.Request{
 		Provider: r.provider, Scope: r.target.Client, Selected: r.selection.Version, Refresh: refresh,
 		Salt: r.salt(), Asking: sync.OnceFunc(func() { r.status.asks(ctx, r.provider) }),
 	})
-	r.followInputs(ctx, err)
+	r.followInputs(ctx, unwatched, err)
 
 	r.keepPlan(now, made, err)
 

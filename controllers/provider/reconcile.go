@@ -44,6 +44,10 @@ func (r *run) reach(ctx context.Context) error {
 		return err
 	}
 
+	if !r.Watches.Await(ctx, r.provider.GetNamespace()) {
+		r.wakeAfter(unwatchedDelay)
+	}
+
 	r.leaveFormerCluster(r.provider, target.ClusterUID())
 
 	r.target = target

@@ -85,7 +85,7 @@ var _ = Describe("Reconciles", Ordered, func() {
 				Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse,
 					v1alpha2.WaitingForCoreProviderReadyReason))
 			}
-		})).To(BeNumerically("<=", 2*len(all)), "the resource, and what its namespace has")
+		})).To(BeNumerically("<=", len(all)), "the resource")
 	})
 
 	// Core writes its status eight times.
