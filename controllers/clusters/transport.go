@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
@@ -103,6 +104,7 @@ type guardedTransport struct {
 
 // RoundTrip sends a request. The body of the response is JSON, the only format that is counted while it is read.
 func (t *guardedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	discovers := request.URL.Path == "/api" || request.URL.Path == "/apis"
 	request = request.Clone(request.Context())
 	request.Header.Set("Accept", onlyJSON(request.Header.Get("Accept")))
 
@@ -139,6 +141,9 @@ func (t *guardedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	case !isJSON(response):
 		_ = counted.Close()
 		return nil, &responseError{"is not JSON"}
+	case discovers && !listsResources(response):
+		_ = counted.Close()
+		return nil, &responseError{"lists no resources of its APIs, as Kubernetes does since 1.27"}
 	}
 
 	response.Body = t.echo.Body(counted)
@@ -237,6 +242,14 @@ func isJSON(response *http.Response) bool {
 	mediaType, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
 
 	return err == nil && mediaType == mediaTypeJSON || response.StatusCode == http.StatusNoContent
+}
+
+// listsResources reports whether a response to discovery lists the APIs with their resources. The client would ask for
+// those of each version of each API otherwise, at the same time.
+func listsResources(response *http.Response) bool {
+	_, parameters, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+
+	return err == nil && parameters["g"] == apidiscoveryv2.GroupName && parameters["as"] == "APIGroupDiscoveryList"
 }
 
 // onlyJSON returns what of an Accept header is JSON.

@@ -3,6 +3,7 @@ package clusters_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -24,6 +25,9 @@ import (
 // configMaps are what is listed in remote clusters here.
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
+// discovery is the media type of a list of APIs with their resources.
+const discovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
 // elements returns the text of many elements of a list.
 func elements(element string, count int) string {
 	return strings.Repeat(element+",", count-1) + element
@@ -41,6 +45,10 @@ func answers(t *testing.T, mediaType string, texts map[string]string) string {
 
 		switch {
 		case known:
+		case r.URL.Path == "/api", r.URL.Path == "/apis":
+			w.Header().Set("Content-Type", discovery)
+
+			text = `{"items":[{"metadata":{"name":""},"versions":[{"version":"v1"}]}]}`
 		case r.URL.Path == "/api/v1/namespaces/kube-system":
 			w.Header().Set("Content-Type", "application/json")
 
@@ -133,12 +141,13 @@ func TestResponsesAreLimited(t *testing.T) {
 		"objects of a list": {
 			list, listed, "application/json", `{"kind":"List","items":[` + elements("{}", many) + `]}`, tooMany,
 		},
-		"groups": {discover, "/apis", "application/json", `{"groups":[` + elements("{}", many) + `]}`, tooMany},
-		"groups with their resources": {
-			discover, "/apis", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-			`{"items":[` + elements("{}", many) + `]}`, tooMany,
+		"groups": {
+			discover, "/apis", "application/json", `{"groups":[` + elements("{}", many) + `]}`,
+			"sends a response that lists no resources of its APIs, as Kubernetes does since 1.27",
 		},
-		"resources": {discover, "/api/v1", "application/json", `{"resources":[` + elements("{}", many) + `]}`, tooMany},
+		"groups with their resources": {
+			discover, "/apis", discovery, `{"items":[` + elements("{}", many) + `]}`, tooMany,
+		},
 		"the metadata of an object": {
 			read, identity, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
 			fmt.Sprintf(namespace, `"ownerReferences":[`+elements("{}", many)+`]`), tooMany,
@@ -146,10 +155,7 @@ func TestResponsesAreLimited(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			texts := map[string]string{
-				"/api": `{"kind":"APIVersions","versions":["v1"]}`, "/apis": `{"kind":"APIGroupList"}`,
-			}
-			texts[c.path] = c.text
+			texts := map[string]string{c.path: c.text}
 
 			pool, _ := newPool(t, secret("there", kubeConfig(answers(t, c.mediaType, texts))))
 
@@ -161,6 +167,38 @@ func TestResponsesAreLimited(t *testing.T) {
 			g.Expect(err).To(MatchError(ContainSubstring(c.problem)))
 		})
 	}
+}
+
+// TestDiscoveryIsLimited: an API server cannot make the operator ask for each of the groups that it lists.
+func TestDiscoveryIsLimited(t *testing.T) {
+	g := NewWithT(t)
+
+	var requests atomic.Int32
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+
+		switch r.URL.Path {
+		case "/api/v1/namespaces/kube-system":
+			_, _ = io.WriteString(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"x"}}`)
+		case "/api":
+			_, _ = io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`)
+		case "/apis":
+			_, _ = io.WriteString(w, `{"kind":"APIGroupList","groups":[`+elements(`{"name":"a","versions":[`+
+				elements(`{"groupVersion":"a/v1","version":"v1"}`, 30)+`]}`, 300)+`]}`)
+		default:
+			<-r.Context().Done()
+		}
+	}))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+
+	pool, _ := newPool(t, secret("there", kubeConfig(server.URL)))
+	there, err := pool.For(t.Context(), provider("a", "", "there"))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	g.Expect(there.Discover()).NotTo(Succeed())
+	g.Expect(requests.Load()).To(BeNumerically("<", 10))
 }
 
 // TestErrorsOfOthers: what is no answer of an API server, such as the page of a proxy, is not quoted, and keeps its

@@ -89,6 +89,24 @@ var bombs = []bomb{
 			return a.remote(s, "https://"+a.silent())
 		})
 	}},
+	{tried: "Six API servers that fall silent once it is known which they are", lasting: true,
+		throw: func(a *arena) []v1alpha2.Provider {
+			return a.remotes(6, a.server(identified(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })))
+		}},
+	{tried: "Six API servers with 9,000 APIs that do not answer", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
+		apis := "{}" + strings.Repeat(`,{"name":"a","versions":[{"groupVersion":"a/v1","version":"v1"}]}`, 9000)
+
+		return a.remotes(6, a.server(identified(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/api":
+				_, _ = io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`)
+			case "/apis":
+				_, _ = io.WriteString(w, `{"kind":"APIGroupList","groups":[`+apis+`]}`)
+			default:
+				<-r.Context().Done()
+			}
+		})))
+	}},
 	{tried: "An API server that answers with five million owners", throw: func(a *arena) []v1alpha2.Provider {
 		return a.owned(1, "{}"+strings.Repeat(",{}", 5<<20))
 	}},
@@ -239,6 +257,20 @@ func (a *arena) remote(s small, server string) (v1alpha2.Provider, []client.Obje
 	}}
 
 	return p, []client.Object{kubeconfig, s.configMap()}
+}
+
+// identified is an API server that says which it is, and handles all other requests as given.
+func identified(other http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+
+		if r.URL.Path != "/api/v1/namespaces/kube-system" {
+			other(w, r)
+			return
+		}
+
+		_, _ = io.WriteString(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"x"}}`)
+	}
 }
 
 // owned returns providers in several namespaces, each for an API server whose first answer has these owners as JSON.
