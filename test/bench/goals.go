@@ -14,20 +14,20 @@ func (s *setting) goals(r results) []goal {
 	const available, accepted = "time ÷ kubectl's until all is available", "time ÷ kubectl's until all is applied"
 
 	if s.real {
-		add(install, available, 0.9, 2, r.ratio(install, kubectl, seconds))
+		add(install, available, 0.85, 2, r.ratio(install, kubectl, seconds))
 		add(install, accepted, 0.95, 2, r.ratio(install, kubectl, applied))
-		add(install, "time ÷ cluster-api-operator's", 0.75, 2, r.ratio(install, peer, seconds))
+		add(install, "time ÷ cluster-api-operator's", 0.7, 2, r.ratio(install, peer, seconds))
 		add(install, "time ÷ their CRDs' alone", 1.75, 2, r.ratio(install, floor, seconds))
-		add(install, "API requests", 315, 0, r.of(capstan, install, count))
+		add(install, "API requests", 305, 0, r.of(capstan, install, count))
 		add(install, "CPU, s", 1.7, 2, r.of(capstan, install, cpu))
 		add(install, "peak memory, MB", 130, 0, r.of(capstan, install, megabytes))
-		add(upgradeAll, available, 1.1, 2, r.ratio(upgradeAll, kubectl, seconds))
+		add(upgradeAll, available, 1.05, 2, r.ratio(upgradeAll, kubectl, seconds))
 		add(upgradeAll, accepted, 1.2, 2, r.ratio(upgradeAll, kubectl, applied))
 		add(upgradeAll, "time ÷ cluster-api-operator's", 0.65, 2, r.ratio(upgradeAll, peer, seconds))
 		add(upgradeAll, "API requests", 275, 0, r.of(capstan, upgradeAll, count))
 		add(upgradeAll, "CPU, s", 1.6, 2, r.of(capstan, upgradeAll, cpu))
-		add(upgradeOne, available, 1.5, 2, r.ratio(upgradeOne, kubectl, seconds))
-		add(rollBack, available, 1.2, 2, r.ratio(rollBack, kubectl, seconds))
+		add(upgradeOne, available, 1.4, 2, r.ratio(upgradeOne, kubectl, seconds))
+		add(rollBack, available, 1.1, 2, r.ratio(rollBack, kubectl, seconds))
 		add(change, "time, s", 0.5, 2, r.of(capstan, change, seconds))
 	}
 
@@ -37,9 +37,9 @@ func (s *setting) goals(r results) []goal {
 		}
 
 		// The limits are those for 100: with more, what does not depend on their number is spread over them.
-		add(installMany, "API requests for each", 40, 1, r.of(capstan, installMany, each(count)))
+		add(installMany, "API requests for each", 32, 1, r.of(capstan, installMany, each(count)))
 		add(installMany, "CPU for each, s", 0.075, 3, r.of(capstan, installMany, each(cpu)))
-		add(restartMany, "API requests for each", 15, 1, r.of(capstan, restartMany, each(count)))
+		add(restartMany, "API requests for each", 12, 1, r.of(capstan, restartMany, each(count)))
 		add(restartMany, "time for each until it is quiet, s", 0.04, 3, r.of(capstan, restartMany, each(seconds)))
 	}
 
