@@ -79,7 +79,7 @@ func TestLintExitCodes(t *testing.T) {
 			[]string{clitest.BrokenProvider(t, sampleProviders, "error")},
 			2,
 			"error references/webhook-service",
-			"does not conform to the contracts: ",
+			"does not conform to the contracts\n",
 		},
 		{"a warning", []string{clitest.BrokenProvider(t, sampleProviders, "warning")}, 0, "1 warning", ""},
 		{
@@ -87,7 +87,7 @@ func TestLintExitCodes(t *testing.T) {
 			[]string{clitest.BrokenProvider(t, sampleProviders, "warning"), "--fail-on", "warning"},
 			2,
 			"1 warning",
-			"1 warning",
+			"does not conform to the contracts\n",
 		},
 		{
 			"an error as JSON",
