@@ -92,7 +92,7 @@ func printHistory(printer *cli.Printer, views []view.Revision, now time.Time) er
 		rows := make([]cli.Row, 0, len(views))
 
 		for _, v := range views {
-			rows = append(rows, cli.Row{Style: revisionStyle(v), Wrap: true, Cells: columns(
+			rows = append(rows, cli.Row{Style: revisionStyle(v), Cells: columns(
 				strconv.Itoa(v.Revision),
 				duration.HumanDuration(now.Sub(v.Updated)),
 				string(v.Status),

@@ -318,9 +318,8 @@ func statusTable(views []view.Provider, printer *cli.Printer, now time.Time) ([]
 
 		cells := columns(name, cmp.Or(v.Version, "-"), cmp.Or(v.Chosen, v.Wanted, "-"), cmp.Or(revision, "-"), v.Ready,
 			age(v.Created.Time, now), v.Verdict.String(), v.Namespace, cmp.Or(v.Contract, "-"), v.Newest())
-		wraps := v.Verdict.State != view.Ready || v.Verdict.Cause != ""
 
-		rows = append(rows, cli.Row{Style: style(v), Wrap: wraps, Cells: cells})
+		rows = append(rows, cli.Row{Style: style(v), Cells: cells})
 	}
 
 	return columns("NAME", "VERSION", "WANTED", "REVISION", "READY", "AGE", "MESSAGE",
