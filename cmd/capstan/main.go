@@ -46,6 +46,10 @@ func main() {
 	exit := &cli.ExitError{Code: 1, Err: err}
 	errors.As(err, &exit)
 
+	if unreachable := new(cli.UnreachableError); errors.As(exit.Err, &unreachable) {
+		exit.Err = unreachable // whatever was asked
+	}
+
 	if interrupted { // which is no reason of what the error is about
 		exit.Err = errors.New("interrupted")
 	}

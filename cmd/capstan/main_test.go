@@ -134,6 +134,38 @@ func TestMisspelt(t *testing.T) {
 	NewWithT(t).Expect(help).To(ContainSubstring("Usage:\n  capstan upgrade COMMAND\n"))
 }
 
+// unreachable makes a kubeconfig the user's own whose API server does not listen, and returns its path.
+func unreachable(t *testing.T) string {
+	t.Helper()
+	clitest.WithoutConfiguration(t)
+
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	NewWithT(t).Expect(os.WriteFile(file, []byte(`apiVersion: v1
+kind: Config
+current-context: one
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: one, context: {cluster: c}}]
+`), 0o600)).To(Succeed())
+	t.Setenv("KUBECONFIG", file)
+
+	return file
+}
+
+// TestUnreachable: all commands say the same if nothing listens where the API server should.
+func TestUnreachable(t *testing.T) {
+	file := unreachable(t)
+
+	for _, args := range []string{
+		"status", "status --wait", "audit", "adopt", "init", "uninstall", "mirror --installed --dry-run",
+	} {
+		exitCode, _, stderr := runMain(t, strings.Fields(args)...)
+		NewWithT(t).Expect(exitCode).To(Equal(1), args)
+		NewWithT(t).Expect(stderr).To(Equal("Error: the API server http://127.0.0.1:1 does not answer: dial tcp "+
+			"127.0.0.1:1: connect: connection refused; check that it runs, and that context one of "+file+" is right, or "+
+			"select another cluster with --kubeconfig or --context\n"), args)
+	}
+}
+
 // Shells call the program like this; the last line is a directive for them.
 func TestCompletion(t *testing.T) {
 	clitest.WithoutConfiguration(t)

@@ -22,8 +22,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
-// requestTimeout limits each request to the management cluster, unless --request-timeout is set.
-const requestTimeout = 30 * time.Second
+// requestTimeout limits each request to the management cluster, unless --request-timeout is set. It is longer than the
+// 30 seconds that a connection may take, whose error says more.
+const requestTimeout = 32 * time.Second
 
 // ClusterFlags are kubectl's connection flags. All commands that talk to a management cluster have
 // them.
@@ -38,6 +39,7 @@ func AddClusterFlags(flags *pflag.FlagSet) *ClusterFlags {
 	f := &ClusterFlags{kubectl: genericclioptions.NewConfigFlags(true)}
 	f.kubectl.CacheDir = nil  // nothing is cached on disk
 	f.kubectl.Namespace = nil // --namespace is a filter here, and never taken from the kubeconfig
+	f.kubectl.WrapConfigFn = f.explain
 
 	connection := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.kubectl.AddFlags(connection)
