@@ -166,6 +166,30 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// TestMissingFiles: the error for a file that a flag or an argument names says what to correct.
+func TestMissingFiles(t *testing.T) {
+	unreachable(t)
+
+	const fix = " cannot be read: no such file or directory; correct its path or its permissions\n"
+
+	for args, want := range map[string]string{
+		"diff -f none.yaml":                                "none.yaml" + fix,
+		"permissions -f none.yaml":                         "none.yaml" + fix,
+		"mirror -f none.yaml --dry-run":                    "none.yaml" + fix,
+		"mirror --archive none.tar --dry-run":              "none.tar" + fix,
+		"mirror aws --config none.yaml --dry-run":          "aws: configuration file none.yaml" + fix,
+		"providers --config none.yaml":                     "configuration file none.yaml" + fix,
+		"chart build folder/none.tgz":                      "folder/none.tgz" + fix,
+		"lint folder/none.tgz":                             "folder/none.tgz" + fix,
+		"mirror aws --registry-config none.json --dry-run": "--registry-config: none.json" + fix,
+		"mirror aws --registry-ca none.crt --to oci://a.b": "--registry-ca: none.crt" + fix,
+	} {
+		exitCode, _, stderr := runMain(t, strings.Fields(args)...)
+		NewWithT(t).Expect(exitCode).To(Equal(1), args)
+		NewWithT(t).Expect(stderr).To(HaveSuffix("Error: "+want), args)
+	}
+}
+
 // Shells call the program like this; the last line is a directive for them.
 func TestCompletion(t *testing.T) {
 	clitest.WithoutConfiguration(t)

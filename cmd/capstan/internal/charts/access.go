@@ -57,7 +57,7 @@ func (f *accessFlags) credentials(host string, in io.Reader) (transport.Credenti
 			"alternatively, log in with docker login")
 	}
 
-	configured, err := f.configured()
+	configured, err := cli.RegistryCredentials(f.config)
 	if err != nil || !hasUsername {
 		return configured, err
 	}
@@ -84,14 +84,6 @@ func readPassword(in io.Reader) (string, error) {
 	}
 
 	return strings.TrimRight(password, "\r\n"), nil
-}
-
-func (f *accessFlags) configured() (transport.Credentials, error) {
-	if f.config == "" {
-		return transport.UserDockerConfig()
-	}
-
-	return transport.DockerConfigFile(f.config)
 }
 
 // Catalog returns how the sources of a catalog are accessed: registries with the flags.

@@ -103,7 +103,7 @@ func (o *lintOptions) lint(ctx context.Context, argument string) ([]contract.Fin
 func fileNames(folder string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return nil, err
+		return nil, cli.FileError(err)
 	}
 
 	names := make([]string, 0, len(entries))

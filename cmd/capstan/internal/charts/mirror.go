@@ -202,7 +202,8 @@ func (o *mirrorOptions) client() (*oci.Client, error) {
 // items returns everything to copy, charts first.
 func (o *mirrorOptions) items(ctx context.Context, client *oci.Client, releases []release) ([]*mirror.Item, error) {
 	if o.archive != "" {
-		return mirror.OpenArchive(ctx, o.archive)
+		items, err := mirror.OpenArchive(ctx, o.archive)
+		return items, cli.FileError(err)
 	}
 
 	items := make([]*mirror.Item, 0, len(releases))

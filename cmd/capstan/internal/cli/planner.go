@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -233,7 +232,7 @@ func (c *OperatorConfig) leaveOut(given []controllers.FileFlag) {
 // options returns the operator's settings, with what the user may read instead of the operator: credentials for
 // registries, and tokens of clusterctl's configuration and the environment.
 func (f *PlannerFlags) options(config *OperatorConfig) (controllers.Options, error) {
-	credentials, err := f.credentials()
+	credentials, err := RegistryCredentials(f.config.RegistryConfig)
 	if err != nil {
 		return controllers.Options{}, err
 	}
@@ -243,7 +242,7 @@ func (f *PlannerFlags) options(config *OperatorConfig) (controllers.Options, err
 			return []byte(content), nil
 		}
 
-		return os.ReadFile(path)
+		return ReadFile(path)
 	}
 
 	options, err := config.Load(read, credentials)
@@ -257,23 +256,28 @@ func (f *PlannerFlags) options(config *OperatorConfig) (controllers.Options, err
 	return options, err
 }
 
-// credentials returns the user's credentials for registries.
-func (f *PlannerFlags) credentials() (transport.Credentials, error) {
-	if f.config.RegistryConfig != "" {
-		return f.config.Credentials()
-	}
-
-	return transport.UserDockerConfig()
-}
-
 // Registries returns a client for registries with the user's credentials.
 func (f *PlannerFlags) Registries() (*oci.Client, error) {
-	credentials, err := f.credentials()
+	credentials, err := RegistryCredentials(f.config.RegistryConfig)
 	if err != nil {
 		return nil, err
 	}
 
 	return Registries(f.config.RegistryCA, credentials)
+}
+
+// RegistryCredentials returns the credentials for registries in a file; docker's own if its name is empty.
+func RegistryCredentials(file string) (transport.Credentials, error) {
+	if file == "" {
+		return transport.UserDockerConfig()
+	}
+
+	credentials, err := transport.DockerConfigFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--registry-config: %w", FileError(err))
+	}
+
+	return credentials, nil
 }
 
 // Registries returns a client for registries with the CAs in a file, which may be empty, and credentials.
@@ -282,7 +286,7 @@ func Registries(ca string, credentials transport.Credentials) (*oci.Client, erro
 
 	if ca != "" {
 		var err error
-		if options.CA, err = os.ReadFile(ca); err != nil {
+		if options.CA, err = ReadFile(ca); err != nil {
 			return nil, fmt.Errorf("--registry-ca: %w", err)
 		}
 	}

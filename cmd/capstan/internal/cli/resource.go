@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
@@ -135,7 +134,12 @@ func (c *Cluster) Installed(ctx context.Context, p v1alpha2.Provider) (*release.
 
 // readResource reads a provider's resource from a file, or from in if the file is "-".
 func readResource(in io.Reader, file, namespace string) (v1alpha2.Provider, error) {
-	data, err := readFile(in, file)
+	read := ReadFile
+	if file == "-" {
+		read = func(string) ([]byte, error) { return io.ReadAll(in) }
+	}
+
+	data, err := read(file)
 	if err != nil {
 		return nil, err
 	}
@@ -170,14 +174,6 @@ func readResource(in io.Reader, file, namespace string) (v1alpha2.Provider, erro
 	}
 
 	return p, nil
-}
-
-func readFile(in io.Reader, file string) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(in)
-	}
-
-	return os.ReadFile(file)
 }
 
 // IsOlder reports whether a version is older than the installed one of a provider.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
@@ -73,7 +72,7 @@ func (o *options) planCertManager(ctx context.Context, cluster *cli.Cluster) (*c
 func (o *options) certManagerChart(ctx context.Context) (*helmchart.Chart, string, error) {
 	if strings.HasSuffix(o.certManager, ".tgz") {
 		loaded, err := loader.LoadFile(o.certManager)
-		return loaded, o.certManager, err
+		return loaded, o.certManager, cli.FileError(err)
 	}
 
 	given := o.planner.Given()
@@ -127,7 +126,7 @@ func readValues(flag, file string) (map[string]any, error) {
 		return map[string]any{}, nil
 	}
 
-	data, err := os.ReadFile(file)
+	data, err := cli.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}

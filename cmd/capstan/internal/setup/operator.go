@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -108,7 +107,7 @@ func (op *operator) readConfig(file string) error {
 		return err
 	}
 
-	data, err := os.ReadFile(file)
+	data, err := cli.ReadFile(file)
 	if err != nil {
 		return err
 	}
@@ -170,7 +169,7 @@ func (op *operator) setValues(given map[string]any, config controllers.Config) e
 			continue
 		}
 
-		data, err := os.ReadFile(f.file)
+		data, err := cli.ReadFile(f.file)
 		if err != nil {
 			return fmt.Errorf("--%s: %w", f.flag, err)
 		}
