@@ -160,10 +160,7 @@ func releaseTree(v view.Provider) cli.Node {
 // conditionLines returns the conditions that report a problem which is in neither the verdict nor Ready. Those with the
 // same message are one line.
 func conditionLines(v view.Provider) []string {
-	said := []string{v.Verdict.String()}
-	if ready := v.Condition(v1alpha2.ReadyCondition); ready != nil {
-		said = append(said, ready.Message)
-	}
+	said := []string{v.Verdict.String(), v1alpha2.FindCondition(v.Conditions, v1alpha2.ReadyCondition).Message}
 
 	var lines []string
 
