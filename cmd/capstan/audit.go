@@ -125,12 +125,7 @@ func selectProviders(ctx context.Context, cluster *cli.Cluster, args []string) (
 		return nil, nil
 	}
 
-	find := cluster.Providers
-	if len(args) > 0 {
-		find = func(ctx context.Context) ([]v1alpha2.Provider, error) { return cluster.FindAll(ctx, args) }
-	}
-
-	selected, err := find(ctx)
+	selected, err := cluster.FindAll(ctx, args)
 	if err != nil {
 		return nil, err
 	}
