@@ -174,14 +174,14 @@ func (p *Planner) connect(c *Cluster, options controllers.Options) error {
 func (f *PlannerFlags) operatorConfig(ctx context.Context, o *Options, c *Cluster) (*OperatorConfig, error) {
 	config, err := readOperatorConfig(ctx, c.Client, f.operatorNamespace)
 
-	missing := errors.As(err, new(*NoOperatorError))
-	ambiguous := errors.As(err, new(*AmbiguousOperatorError))
+	missing := new(OperatorError)
+	isMissing := errors.As(err, &missing)
 	forbidden := apierrors.IsForbidden(err) // not every user may list the Deployments of all namespaces
 
 	switch {
-	case missing && f.newOperator != nil:
+	case isMissing && len(missing.Deployments) == 0 && f.newOperator != nil:
 		config = f.newOperator
-	case missing || ambiguous || forbidden:
+	case isMissing || forbidden:
 		o.Warnf(
 			"the operator's configuration is unknown, so its defaults are used: %s; "+
 				"set --operator-namespace, or flags such as --image-registry",

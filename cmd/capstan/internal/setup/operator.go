@@ -58,15 +58,16 @@ func (o *options) planOperator(ctx context.Context, cluster *cli.Cluster) (*oper
 	}
 
 	found, err := cli.FindOperator(ctx, cluster.Client, "")
+	missing := new(cli.OperatorError)
 
 	switch {
 	case last != nil && last.Info.Status == helmrelease.StatusFailed:
 	case err == nil:
 		return nil, fmt.Sprintf("Deployment %s/%s exists", found.Namespace, found.Name), nil
-	case errors.As(err, new(*cli.AmbiguousOperatorError)):
-		return nil, err.Error(), nil
-	case !errors.As(err, new(*cli.NoOperatorError)):
+	case !errors.As(err, &missing):
 		return nil, "", err
+	case len(missing.Deployments) > 0:
+		return nil, err.Error(), nil
 	}
 
 	if op.chart, err = charts.Operator(); err != nil {
