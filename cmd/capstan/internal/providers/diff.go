@@ -25,7 +25,6 @@ type diffOptions struct {
 	output   *cli.OutputFlags
 
 	revision, baseline int
-	contextLines       int
 	exitCode           bool
 }
 
@@ -58,7 +57,6 @@ The exit code is 1 for errors, and with --exit-code 2 if there are changes.`,
 	o.output = cli.AddOutputFlags(flags)
 	flags.IntVar(&o.revision, "revision", 0, "Revision of the release to compare.")
 	flags.IntVar(&o.baseline, "baseline", 0, "Revision to compare with --revision, or with the current one.")
-	flags.IntVarP(&o.contextLines, "unified", "U", 3, "Number of unchanged lines around changes.")
 	flags.BoolVar(&o.exitCode, "exit-code", false, "Exit with code 2 if there are changes.")
 
 	for _, installed := range []string{"revision", "baseline"} {
@@ -97,9 +95,7 @@ func (o *diffOptions) difference(ctx context.Context, cluster *cli.Cluster, p v1
 		return o.compare(ctx, cluster, p)
 	}
 
-	sides := view.Sides{From: o.baseline, To: o.revision, ContextLines: o.contextLines}
-
-	c, err := cluster.Views().Compare(ctx, p, sides)
+	c, err := cluster.Views().Compare(ctx, p, view.Sides{From: o.baseline, To: o.revision})
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +123,7 @@ func (o *diffOptions) compare(ctx context.Context, cluster *cli.Cluster, p v1alp
 		return nil, err
 	}
 
-	c, err := view.CompareWithPlan(p, observed, current, plan.Rendered, o.contextLines)
+	c, err := view.CompareWithPlan(p, observed, current, plan.Rendered)
 	if err != nil {
 		return nil, err
 	}
@@ -172,8 +168,7 @@ func (o *diffOptions) compareResources(
 		installed = before.Rendered
 	}
 
-	c, err := view.CompareWithPlan(p, state.History{Release: plan.ReleaseKey(p)}, installed, preview.Rendered,
-		o.contextLines)
+	c, err := view.CompareWithPlan(p, state.History{Release: plan.ReleaseKey(p)}, installed, preview.Rendered)
 	if err != nil {
 		return nil, err
 	}

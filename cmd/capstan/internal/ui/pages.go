@@ -12,12 +12,8 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 )
 
-const (
-	// readTimeout limits what is read from the cluster for one page.
-	readTimeout = 20 * time.Second
-	// contextLines is the number of unchanged lines around changes.
-	contextLines = 3
-)
+// readTimeout limits what is read from the cluster for one page.
+const readTimeout = 20 * time.Second
 
 // pages returns a handler of all paths below the base.
 func (s *Site) pages() http.Handler {
@@ -161,7 +157,7 @@ func (s *Site) compare(ctx context.Context, r *http.Request) (any, error) {
 		return nil, err
 	}
 
-	sides := view.Sides{ContextLines: contextLines}
+	var sides view.Sides
 
 	if sides.From, err = number(r, "from"); err != nil {
 		return nil, err
