@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/selection"
@@ -67,24 +66,11 @@ removed.`,
 	flags.BoolVar(&opts.force, "force", false, "Remove providers even if they are in use.")
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "Only list what would be removed, and what prevents it.")
 	flags.BoolVar(&opts.yes, "yes", false, "Do not ask.")
-	flags.SetNormalizeFunc(singular)
 
 	cmd.ValidArgsFunction = cli.CompleteProviders
 	cmd.RunE = cli.Run(opts.run)
 
 	return cmd
-}
-
-// singular accepts the plural of two flags, whose names are clusterctl's.
-func singular(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-	switch name {
-	case "include-crds":
-		name = "include-crd"
-	case "include-namespaces":
-		name = "include-namespace"
-	}
-
-	return pflag.NormalizedName(name)
 }
 
 func (o *deleteOptions) run(ctx context.Context, args []string) error {
