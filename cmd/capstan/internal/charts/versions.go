@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/Masterminds/semver/v3"
+	"golang.org/x/mod/semver"
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -128,28 +128,14 @@ func (o *listOptions) printVersions(
 // newestPatches returns the newest patch of each minor version. The versions must be
 // ordered, newest first. If all are pre-releases, it returns all.
 func newestPatches(versions []source.Version) []source.Version {
-	type minor struct{ major, minor uint64 }
-
-	seen := map[minor]bool{}
-
-	var newest []source.Version
-
-	for _, offered := range versions {
-		v, err := semver.NewVersion(offered.Name)
-		if err != nil || v.Prerelease() != "" {
-			continue
-		}
-
-		if m := (minor{v.Major(), v.Minor()}); !seen[m] {
-			seen[m] = true
-
-			newest = append(newest, offered)
-		}
-	}
-
-	if len(newest) == 0 {
+	released := slices.DeleteFunc(slices.Clone(versions), func(v source.Version) bool {
+		return semver.Prerelease(v.Name) != ""
+	})
+	if len(released) == 0 {
 		return versions
 	}
 
-	return newest
+	return slices.CompactFunc(released, func(a, b source.Version) bool {
+		return semver.MajorMinor(a.Name) == semver.MajorMinor(b.Name)
+	})
 }
