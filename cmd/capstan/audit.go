@@ -126,14 +126,6 @@ func selectProviders(ctx context.Context, cluster *cli.Cluster, args []string) (
 	}
 
 	selected, err := cluster.FindAll(ctx, args)
-	if err != nil {
-		return nil, err
-	}
 
-	labels := make([]string, 0, len(selected))
-	for _, p := range selected {
-		labels = append(labels, v1alpha2.Label(p))
-	}
-
-	return labels, nil
+	return cli.Map(selected, v1alpha2.Label), err
 }

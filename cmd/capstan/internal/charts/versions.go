@@ -82,13 +82,8 @@ func (o *listOptions) printVariables(
 		return cmp.Compare(strconv.FormatBool(b.Required), strconv.FormatBool(a.Required))
 	})
 
-	rows := make([]cli.Row, 0, len(variables))
-	for _, v := range variables {
-		rows = append(rows, cli.Row{Cells: []string{v.Name, v.Description}})
-	}
-
-	return printer.Print(variables, func() error {
-		return printer.Table([]string{"VARIABLE", "DESCRIPTION"}, rows)
+	return cli.PrintList(printer, []string{"VARIABLE", "DESCRIPTION"}, variables, func(v chartgen.Variable) cli.Row {
+		return cli.Row{Cells: []string{v.Name, v.Description}}
 	})
 }
 
@@ -110,18 +105,13 @@ func (o *listOptions) printVersions(
 		versions = newestPatches(versions)
 	}
 
-	available := make([]availableVersion, 0, len(versions))
-	rows := make([]cli.Row, 0, len(versions))
-
-	for _, v := range versions {
+	available := cli.Map(versions, func(v source.Version) availableVersion {
 		contract, _ := bundle.Contract(metadata, v.Name) // old versions are usually not listed any more
+		return availableVersion{v.Name, contract}
+	})
 
-		available = append(available, availableVersion{Version: v.Name, Contract: contract})
-		rows = append(rows, cli.Row{Cells: []string{v.Name, contract}})
-	}
-
-	return printer.Print(available, func() error {
-		return printer.Table([]string{"VERSION", "CONTRACT"}, rows)
+	return cli.PrintList(printer, []string{"VERSION", "CONTRACT"}, available, func(v availableVersion) cli.Row {
+		return cli.Row{Cells: []string{v.Version, v.Contract}}
 	})
 }
 

@@ -253,10 +253,9 @@ func isKind(t v1alpha2.ProviderType, word string) bool {
 
 // describe lists providers with all names that a user can refer to them by, and counts those beyond MaxNamed.
 func describe(providers []v1alpha2.Provider) string {
-	names := make([]string, 0, len(providers))
-	for _, p := range providers {
-		names = append(names, fmt.Sprintf("%s (%s)", v1alpha2.Label(p), v1alpha2.FullName(p)))
-	}
+	names := Map(providers, func(p v1alpha2.Provider) string {
+		return fmt.Sprintf("%s (%s)", v1alpha2.Label(p), v1alpha2.FullName(p))
+	})
 
 	return object.List(names, MaxNamed)
 }

@@ -133,6 +133,21 @@ func (p *Printer) Print(value any, human func() error) error {
 	return human()
 }
 
+// PrintList prints values as data, or as a table below a header with a row for each of them.
+func PrintList[T any](p *Printer, header []string, values []T, row func(T) Row) error {
+	return p.Print(values, func() error { return p.Table(header, Map(values, row)) })
+}
+
+// Map returns what a function makes of each item of a list.
+func Map[S, T any](list []S, to func(S) T) []T {
+	made := make([]T, len(list))
+	for i, item := range list {
+		made[i] = to(item)
+	}
+
+	return made
+}
+
 // Printf prints a line.
 func (p *Printer) Printf(format string, args ...any) {
 	text := Text

@@ -489,10 +489,7 @@ func (p *Planner) CheckOffered(ctx context.Context, provider v1alpha2.Provider, 
 		return nil //nolint:nilerr // see above
 	}
 
-	names := make([]string, 0, len(offered))
-	for _, o := range offered {
-		names = append(names, o.Version)
-	}
+	names := Map(offered, func(o v1alpha2.AvailableUpgrade) string { return o.Version })
 
 	_, err = source.Pick(source.ParseVersions(names), version, "")
 

@@ -77,34 +77,29 @@ func revisionStyle(v view.Revision) cli.Style {
 }
 
 func printHistory(printer *cli.Printer, views []view.Revision, now time.Time) error {
-	return printer.Print(views, func() error {
-		columns := func(all ...string) []string {
-			switch width := printer.Width; {
-			case width > 0 && width < narrow:
-				return []string{all[0], all[1], all[2], all[4], all[6], all[8]}
-			case width > 0 && width < 2*narrow:
-				return slices.Delete(all, digest, digest+1)
-			}
-
-			return all
-		}
-		header := columns("REVISION", "AGE", "STATUS", "HEALTHY", "VERSION", "BY", "REASON", "CHART", "DESCRIPTION")
-		rows := make([]cli.Row, 0, len(views))
-
-		for _, v := range views {
-			rows = append(rows, cli.Row{Style: revisionStyle(v), Cells: columns(
-				strconv.Itoa(v.Revision),
-				duration.HumanDuration(now.Sub(v.Updated)),
-				string(v.Status),
-				v.Health(),
-				v.Version,
-				v.By,
-				v.Reason,
-				view.ShortDigest(v.Digest),
-				v.Description,
-			)})
+	columns := func(all ...string) []string {
+		switch width := printer.Width; {
+		case width > 0 && width < narrow:
+			return []string{all[0], all[1], all[2], all[4], all[6], all[8]}
+		case width > 0 && width < 2*narrow:
+			return slices.Delete(all, digest, digest+1)
 		}
 
-		return printer.Table(header, rows)
+		return all
+	}
+	header := columns("REVISION", "AGE", "STATUS", "HEALTHY", "VERSION", "BY", "REASON", "CHART", "DESCRIPTION")
+
+	return cli.PrintList(printer, header, views, func(v view.Revision) cli.Row {
+		return cli.Row{Style: revisionStyle(v), Cells: columns(
+			strconv.Itoa(v.Revision),
+			duration.HumanDuration(now.Sub(v.Updated)),
+			string(v.Status),
+			v.Health(),
+			v.Version,
+			v.By,
+			v.Reason,
+			view.ShortDigest(v.Digest),
+			v.Description,
+		)}
 	})
 }

@@ -206,12 +206,7 @@ func age(since, now time.Time) string {
 }
 
 func upgradeLines(upgrades []v1alpha2.AvailableUpgrade) []string {
-	lines := make([]string, 0, len(upgrades))
-	for _, u := range upgrades {
-		lines = append(lines, u.Version+", contract "+u.Contract)
-	}
-
-	return lines
+	return cli.Map(upgrades, func(u v1alpha2.AvailableUpgrade) string { return u.Version + ", contract " + u.Contract })
 }
 
 // sourceLines returns where the chart of the wanted version comes from, and what its source must have.
@@ -235,17 +230,13 @@ func sourceLines(v view.Provider) []string {
 }
 
 func variableLines(variables []view.Variable) []string {
-	lines := make([]string, 0, len(variables))
-
-	for _, v := range variables {
+	return cli.Map(variables, func(v view.Variable) string {
 		if v.From == "" {
-			lines = append(lines, v.Name+" is missing")
-		} else {
-			lines = append(lines, v.Name+" from "+v.From)
+			return v.Name + " is missing"
 		}
-	}
 
-	return lines
+		return v.Name + " from " + v.From
+	})
 }
 
 // crdTree returns the number of CRDs, and those with objects that may be stored in an old version.

@@ -96,30 +96,20 @@ func printPlans(o *cli.Options, printer *cli.Printer, plans []upgradePlan, unkno
 	})
 }
 
-// target returns the version after the upgrade as text.
-func target(step upgradeStep) string {
-	switch {
-	case step.To != "":
-		return step.To
-	case step.Unknown != "":
-		return "unknown"
-	}
-
-	return "-"
-}
-
 // printPlan prints a plan, and the command for it, which needs flags.
 func printPlan(o *cli.Options, printer *cli.Printer, plan upgradePlan, unknown []string, flags string) error {
-	rows := make([]cli.Row, 0, len(plan.Steps))
-
-	for _, step := range plan.Steps {
-		row := cli.Row{Cells: []string{step.Provider, step.From, target(step), step.Contract}}
+	rows := cli.Map(plan.Steps, func(step upgradeStep) cli.Row {
 		if step.To != "" {
-			row.Style = cli.Green
+			return cli.Row{Cells: []string{step.Provider, step.From, step.To, step.Contract}, Style: cli.Green}
 		}
 
-		rows = append(rows, row)
-	}
+		unchanged := "-"
+		if step.Unknown != "" {
+			unchanged = "unknown"
+		}
+
+		return cli.Row{Cells: []string{step.Provider, step.From, unchanged, step.Contract}}
+	})
 
 	printer.Printf("%s", printer.Paint(cli.Bold, "Contract "+plan.Contract+plan.in()))
 

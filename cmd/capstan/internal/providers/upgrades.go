@@ -10,6 +10,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
@@ -113,12 +114,9 @@ func planCluster(providers []*installedProvider) []upgradePlan {
 		}
 	}
 
-	plans := make([]upgradePlan, 0, len(contracts))
-	for _, contract := range slices.Sorted(maps.Keys(contracts)) {
-		plans = append(plans, forContract(providers, contract))
-	}
-
-	return plans
+	return cli.Map(slices.Sorted(maps.Keys(contracts)), func(contract string) upgradePlan {
+		return forContract(providers, contract)
+	})
 }
 
 // forContract upgrades every provider to its newest version that works with a core of the contract.
@@ -220,14 +218,7 @@ func (p *installedProvider) newer() []v1alpha2.AvailableUpgrade {
 
 // minors returns versions of all minor versions that the provider's source has.
 func (p *installedProvider) minors() []*semver.Version {
-	newer := p.newer()
-
-	minors := make([]*semver.Version, 0, len(newer))
-	for _, offered := range newer {
-		minors = append(minors, semver.MustParse(offered.Version))
-	}
-
-	return minors
+	return cli.Map(p.newer(), func(v v1alpha2.AvailableUpgrade) *semver.Version { return semver.MustParse(v.Version) })
 }
 
 func (p *installedProvider) isCore() bool { return p.Label == v1alpha2.CoreProviderName }

@@ -259,10 +259,7 @@ func (a *adoption) print(printer *cli.Printer) {
 
 // unknownVariables returns an error if required variables have no value.
 func unknownVariables(adoptions []*adoption) error {
-	providers := make([]*provider, 0, len(adoptions))
-	for _, a := range adoptions {
-		providers = append(providers, &a.provider)
-	}
+	providers := cli.Map(adoptions, func(a *adoption) *provider { return &a.provider })
 
 	return incomplete(providers, "set them in the environment or in clusterctl's configuration file, as they were when "+
 		"the provider was installed")

@@ -54,10 +54,7 @@ func (o *options) carryOut(ctx context.Context, cluster *cli.Cluster, p *setupPl
 		o.Printf("%s created", v1alpha2.FullName(provider.resource))
 	}
 
-	resources := make([]v1alpha2.Provider, 0, len(p.providers))
-	for _, provider := range p.providers {
-		resources = append(resources, provider.resource)
-	}
+	resources := cli.Map(p.providers, func(added *provider) v1alpha2.Provider { return added.resource })
 
 	return cluster.WaitAll(ctx, o.Options, resources, o.wait, cli.Ready)
 }

@@ -218,12 +218,9 @@ func variablesOf(found *plan.Chart) ([]variable, error) {
 		return nil, err
 	}
 
-	variables := make([]variable, 0, len(all))
-	for _, name := range all {
-		variables = append(variables, variable{name: name, required: slices.Contains(required, name)})
-	}
-
-	return variables, nil
+	return cli.Map(all, func(name string) variable {
+		return variable{name: name, required: slices.Contains(required, name)}
+	}), nil
 }
 
 // missing returns the names of the required variables that have no value.

@@ -85,10 +85,7 @@ func (p *provider) printChanged(printer *cli.Printer) {
 
 // names returns the names of the variables, and where their values come from.
 func (p *provider) names() string {
-	names := make([]string, 0, len(p.variables))
-	for _, v := range p.variables {
-		names = append(names, fmt.Sprintf("%s (from %s)", v.name, v.from))
-	}
+	names := cli.Map(p.variables, func(v variable) string { return fmt.Sprintf("%s (from %s)", v.name, v.from) })
 
 	return strings.Join(names, ", ")
 }
