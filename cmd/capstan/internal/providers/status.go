@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
@@ -148,38 +149,33 @@ func (o *statusOptions) follow(
 ) error {
 	retries := o.Retries()
 
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(watchInterval):
-		}
-
+	err := wait.PollUntilContextCancel(ctx, watchInterval, false, func(ctx context.Context) (bool, error) {
 		views, err := read(ctx)
 
 		switch {
-		case ctx.Err() != nil:
-			return nil //nolint:nilerr // the user has interrupted the command
-		case err != nil && retries(err):
-			continue
+		case err != nil && (ctx.Err() != nil || retries(err)):
+			return false, nil
 		case err != nil:
-			return err
+			return false, err
 		}
 
 		retries = o.Retries() // the next failure is another one
 
 		if equality.Semantic.DeepEqual(printed, views) {
-			continue
+			return false, nil
 		}
 
 		printed = views
 
 		separate(printer)
 
-		if err := printStatus(printer, views); err != nil {
-			return err
-		}
+		return false, printStatus(printer, views)
+	})
+	if ctx.Err() != nil { // the user has interrupted the command
+		return nil
 	}
+
+	return err
 }
 
 // separate makes room for the next status: it clears a terminal, and prints an empty line elsewhere.
