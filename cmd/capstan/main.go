@@ -120,16 +120,12 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 			providers.NewDiffCommand(options),
 			newUICommand(options),
 		}},
-		{"Change", []*cobra.Command{
+		{"Change", append(providers.NewSuspensionCommands(options),
 			providers.NewUpgradeCommand(options),
 			providers.NewReconcileCommand(options),
 			providers.NewRollbackCommand(options),
-			providers.NewSuspendCommand(options),
-			providers.NewResumeCommand(options),
-			providers.NewPauseCommand(options),
-			providers.NewUnpauseCommand(options),
 			providers.NewDeleteCommand(options),
-		}},
+		)},
 		{"Check and build", []*cobra.Command{
 			charts.NewLintCommand(options),
 			newAuditCommand(options),
