@@ -154,7 +154,7 @@ func (o *statusOptions) follow(
 
 		switch {
 		case err != nil && (ctx.Err() != nil || retries(err)):
-			return false, nil
+			return false, nil //nolint:nilerr // it is tried again
 		case err != nil:
 			return false, err
 		}
@@ -171,8 +171,8 @@ func (o *statusOptions) follow(
 
 		return false, printStatus(printer, views)
 	})
-	if ctx.Err() != nil { // the user has interrupted the command
-		return nil
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // the user has interrupted the command
 	}
 
 	return err
@@ -240,23 +240,18 @@ func (o *statusOptions) selected(
 	if len(args) > 0 {
 		found, err = cluster.FindAll(ctx, args)
 	} else {
-		found, err = o.visible(ctx, cluster)
+		var warning string
+
+		found, warning, err = cluster.Visible(ctx)
+		if warning != "" && !o.warned {
+			o.Warnf("%s", warning)
+			o.warned = true
+		}
 	}
 
 	return slices.DeleteFunc(found, func(p v1alpha2.Provider) bool {
 		return !selector.Matches(labels.Set(p.GetLabels()))
 	}), err
-}
-
-// visible returns the providers that the user may list, and warns once of the others.
-func (o *statusOptions) visible(ctx context.Context, cluster *cli.Cluster) ([]v1alpha2.Provider, error) {
-	found, warning, err := cluster.Visible(ctx)
-	if warning != "" && !o.warned {
-		o.Warnf("%s", warning)
-		o.warned = true
-	}
-
-	return found, err
 }
 
 // printStatus prints providers as data, as trees or as a table.
