@@ -109,16 +109,21 @@ func (o *diffOptions) difference(ctx context.Context, cluster *cli.Cluster, p v1
 
 // compare compares the current revision of the release with what would be installed.
 func (o *diffOptions) compare(ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider) (*difference, error) {
+	planner, err := o.resource.Planner.Planner(ctx, o.Options, cluster)
+	if err != nil {
+		return nil, err
+	}
+
 	current, observed, err := cluster.Installed(ctx, p)
 	if apierrors.IsForbidden(err) && o.revision == 0 && p.GetSpec().KubeConfig == nil {
-		return o.compareResources(ctx, cluster, p)
+		return o.compareResources(ctx, cluster, planner, p)
 	}
 
 	if err != nil {
 		return nil, err
 	}
 
-	plan, findings, err := o.plan(ctx, cluster, p, observed)
+	plan, findings, err := o.plan(ctx, cluster, planner, p, observed)
 	if err != nil {
 		return nil, err
 	}
@@ -134,13 +139,8 @@ func (o *diffOptions) compare(ctx context.Context, cluster *cli.Cluster, p v1alp
 // compareResources is compare for users who may not read Helm's records: instead of what is installed, it takes what
 // the resource in the cluster asks for, with the installed version. A warning says so.
 func (o *diffOptions) compareResources(
-	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider,
+	ctx context.Context, cluster *cli.Cluster, planner *cli.Planner, p v1alpha2.Provider,
 ) (*difference, error) {
-	planner, err := o.resource.Planner.Planner(ctx, o.Options, cluster)
-	if err != nil {
-		return nil, err
-	}
-
 	preview, err := planner.PlanWithoutSecrets(ctx, p)
 	if err != nil {
 		return nil, err
@@ -225,7 +225,7 @@ func (o *diffOptions) describe(
 // plan returns what would be installed: the revision that a flag or the resource selects, or what
 // the rest of the resource asks for. It also returns what is wrong with the changes of CRDs.
 func (o *diffOptions) plan(
-	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, observed state.History,
+	ctx context.Context, cluster *cli.Cluster, planner *cli.Planner, p v1alpha2.Provider, observed state.History,
 ) (*plan.Preview, []string, error) {
 	number := o.revision
 
@@ -241,12 +241,7 @@ func (o *diffOptions) plan(
 			return nil, nil, err
 		}
 
-		return o.planRollback(ctx, cluster, p, revision)
-	}
-
-	planner, err := o.resource.Planner.Planner(ctx, o.Options, cluster)
-	if err != nil {
-		return nil, nil, err
+		return o.planRollback(ctx, cluster, planner, p, revision)
 	}
 
 	preview, err := planner.Plan(ctx, p)
@@ -265,7 +260,7 @@ func (o *diffOptions) plan(
 // planRollback returns an earlier revision, and what would be left of CRDs that it does not include. A rollback does
 // not change CRDs.
 func (o *diffOptions) planRollback(
-	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, revision state.Revision,
+	ctx context.Context, cluster *cli.Cluster, planner *cli.Planner, p v1alpha2.Provider, revision state.Revision,
 ) (*plan.Preview, []string, error) {
 	record, err := cluster.Releases.Read(ctx, plan.ReleaseKey(p), revision)
 	if err != nil {
@@ -273,11 +268,6 @@ func (o *diffOptions) planRollback(
 	}
 
 	preview := &plan.Preview{Plan: plan.Plan{Version: record.AppVersion}, Rendered: record}
-
-	planner, err := o.resource.Planner.Planner(ctx, o.Options, cluster)
-	if err != nil {
-		return nil, nil, err
-	}
 
 	dropped, report, err := planner.DroppedByRevision(ctx, p, revision.ChartDigest)
 	if err != nil {
