@@ -220,16 +220,15 @@ func (o *deleteOptions) check(ctx context.Context, cluster *cli.Cluster, found [
 // delete deletes a provider's resource. The operator reads from annotations what to delete with it.
 func (o *deleteOptions) delete(ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider) error {
 	annotations := map[string]any{}
-	if o.includeCRDs {
-		annotations[v1alpha2.DeleteCRDsAnnotation] = "true"
-	}
 
-	if o.includeNamespace {
-		annotations[v1alpha2.DeleteNamespaceAnnotation] = "true"
-	}
-
-	if o.force {
-		annotations[v1alpha2.DeleteInUseAnnotation] = "true"
+	for annotation, asked := range map[string]bool{
+		v1alpha2.DeleteCRDsAnnotation:      o.includeCRDs,
+		v1alpha2.DeleteNamespaceAnnotation: o.includeNamespace,
+		v1alpha2.DeleteInUseAnnotation:     o.force,
+	} {
+		if asked {
+			annotations[annotation] = "true"
+		}
 	}
 
 	if len(annotations) > 0 {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
@@ -153,20 +152,16 @@ func (c *deleteChecker) checkCRDs(ctx context.Context, e *effect) error {
 		return nil
 	}
 
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
-
 	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(e.provider)}
-	if err := c.cluster.Client.List(ctx, list, ofProvider); err != nil {
-		return fmt.Errorf("list CustomResourceDefinitions: %w", err)
-	}
 
-	definitions := slices.DeleteFunc(list.Items, func(d metav1.PartialObjectMetadata) bool {
+	found, err := c.cluster.CRDs(ctx, ofProvider)
+	deleted := slices.DeleteFunc(found, func(d metav1.PartialObjectMetadata) bool {
 		return !removal.DeletesCRD(e.provider, &d)
 	})
-	if len(definitions) > 0 {
-		e.add("%s", object.Count(len(definitions), "CRD"))
+
+	if len(deleted) > 0 {
+		e.add("%s", object.Count(len(deleted), "CRD"))
 	}
 
-	return nil
+	return err
 }
