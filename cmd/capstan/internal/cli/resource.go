@@ -14,7 +14,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -115,12 +114,10 @@ func (f *ResourceFlags) fromFile(ctx context.Context, o *Options, cluster *Clust
 // Installed returns the newest revision of a provider's release, which is empty if there is none, and
 // the history.
 func (c *Cluster) Installed(ctx context.Context, p v1alpha2.Provider) (*release.Record, state.History, error) {
-	history, err := c.Releases.Observe(ctx, plan.ReleaseKey(p))
+	history, err := c.Views().Observe(ctx, p)
 	if err != nil {
 		return nil, history, err
 	}
-
-	history = history.Show(p.GetStatus())
 
 	newest, exists := history.Newest()
 	if !exists {

@@ -13,7 +13,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
-	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -181,12 +180,10 @@ func (o *rollbackOptions) changes(ctx context.Context, cluster *cli.Cluster, p v
 func selectRevision(
 	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, args []string,
 ) (state.Revision, error) {
-	observed, err := cluster.Releases.Observe(ctx, plan.ReleaseKey(p))
+	observed, err := cluster.Views().Observe(ctx, p)
 	if err != nil {
 		return state.Revision{}, err
 	}
-
-	observed = observed.Show(p.GetStatus())
 
 	if len(args) == 0 {
 		return lastHealthy(observed, v1alpha2.Label(p))

@@ -44,7 +44,7 @@ func (r *Reader) Compare(ctx context.Context, p v1alpha2.Provider, sides Sides) 
 			v1alpha2.FullName(p))
 	}
 
-	observed, err := r.observe(ctx, p)
+	observed, err := r.Observe(ctx, p)
 	if err != nil {
 		return Comparison{}, err
 	}
