@@ -299,11 +299,11 @@ func (o *adoptOptions) adopt(ctx context.Context, cluster *cli.Cluster, adoption
 
 	// Providers wait for core themselves.
 	for _, a := range adoptions {
-		if objects := a.manifests(); len(objects) > 0 {
-			if err := create(ctx, cluster, objects[0], objects[1:]...); err != nil {
-				return err
-			}
+		if err := create(ctx, cluster, a.manifests()...); err != nil {
+			return err
+		}
 
+		if !a.exists {
 			o.Printf("%s created", v1alpha2.FullName(a.resource))
 		}
 

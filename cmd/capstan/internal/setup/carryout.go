@@ -26,9 +26,9 @@ func (o *options) carryOut(ctx context.Context, cluster *cli.Cluster, p *setupPl
 	}
 
 	if p.operator != nil {
-		o.Printf("Installing %s", &p.operator.chartRelease)
+		o.Printf("Installing %s", p.operator)
 
-		if err := create(ctx, cluster, namespace(p.operator.namespace), p.operator.mounted...); err != nil {
+		if err := create(ctx, cluster, append([]client.Object{namespace(p.operator.namespace)}, p.operator.mounted...)...); err != nil {
 			return err
 		}
 
@@ -46,8 +46,7 @@ func (o *options) carryOut(ctx context.Context, cluster *cli.Cluster, p *setupPl
 			continue
 		}
 
-		objects := provider.objects()
-		if err := create(ctx, cluster, objects[0], objects[1:]...); err != nil {
+		if err := create(ctx, cluster, provider.objects()...); err != nil {
 			return err
 		}
 
@@ -87,8 +86,8 @@ func (o *options) updateVariables(ctx context.Context, cluster *cli.Cluster, p *
 }
 
 // create creates objects that do not exist, and sets the keys of Secrets that do.
-func create(ctx context.Context, cluster *cli.Cluster, first client.Object, others ...client.Object) error {
-	for _, object := range append([]client.Object{first}, others...) {
+func create(ctx context.Context, cluster *cli.Cluster, objects ...client.Object) error {
+	for _, object := range objects {
 		kind := object.GetObjectKind().GroupVersionKind()
 
 		err := cluster.Client.Create(ctx, object, cli.FieldOwner)

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +23,7 @@ import (
 // certificates is the kind of cert-manager's API that most providers need.
 var certificates = schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}
 
-// planCertManager returns the release to install, or why there is nothing to install.
+// planCertManager returns the release to install, and what is installed from where, or why there is nothing to install.
 func (o *options) planCertManager(ctx context.Context, cluster *cli.Cluster) (*chartRelease, string, error) {
 	if o.certManager == "none" {
 		return nil, "not installed, because of --cert-manager none", nil
@@ -65,7 +64,7 @@ func (o *options) planCertManager(ctx context.Context, cluster *cli.Cluster) (*c
 
 	r.values = chartutil.CoalesceTables(r.values, own)
 
-	return r, from, nil
+	return r, fmt.Sprintf("%s (%s)", r, from), nil
 }
 
 // certManagerChart reads the chart, from the mirror if it is there, and returns where it is from.
@@ -133,7 +132,7 @@ func readValues(flag, file string) (map[string]any, error) {
 
 	values, err := chartutil.ReadValues(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s is no YAML map of values", flag, cmp.Or(file, "it"))
+		return nil, fmt.Errorf("%s: %s is no YAML map of values", flag, file)
 	}
 
 	return values, nil

@@ -45,8 +45,8 @@ type operator struct {
 	mounted []client.Object
 }
 
-// planOperator returns the operator to install, or why there is nothing to install. The version is that of the
-// command line.
+// planOperator returns the operator to install, and what that is, or why there is nothing to install. The version is
+// that of the command line.
 func (o *options) planOperator(ctx context.Context, cluster *cli.Cluster) (*operator, string, error) {
 	op := &operator{chartRelease: chartRelease{
 		name: operatorName, namespace: cmp.Or(o.planner.OperatorNamespace(), operatorNamespace),
@@ -85,7 +85,7 @@ func (o *options) planOperator(ctx context.Context, cluster *cli.Cluster) (*oper
 		return nil, "", err
 	}
 
-	return op, "included in capstan", op.setValues(given, o.planner.Given())
+	return op, fmt.Sprintf("%s (included in capstan)", op), op.setValues(given, o.planner.Given())
 }
 
 // setVersion makes the chart that of a release, unless the command line is a build without a version.

@@ -20,7 +20,7 @@ type setupPlan struct {
 	// certManager and operator are nil if they do not have to be installed.
 	certManager *chartRelease
 	operator    *operator
-	// certManagerNote and operatorNote say where they come from, or why they are not installed.
+	// certManagerNote and operatorNote say what is installed from where, or why nothing is.
 	certManagerNote, operatorNote string
 
 	providers []*provider
