@@ -89,7 +89,7 @@ func (o *versionOptions) findOperator(ctx context.Context, v *versions) error {
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 
-	namespace := cmp.Or(o.operatorNamespace, o.cluster.Namespace())
+	namespace := cmp.Or(o.operatorNamespace, cluster.Namespace)
 
 	installed, err := cli.FindOperator(ctx, cluster.Client, namespace)
 	if err != nil {

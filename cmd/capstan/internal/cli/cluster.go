@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -19,6 +18,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 	"github.com/capstan-project/capstan/controllers/apply"
+	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
@@ -54,9 +54,6 @@ func AddClusterFlags(flags *pflag.FlagSet) *ClusterFlags {
 
 	return f
 }
-
-// Namespace returns the value of --namespace; empty means all namespaces.
-func (f *ClusterFlags) Namespace() string { return f.namespace }
 
 // Named reports whether a flag names a cluster.
 func (f *ClusterFlags) Named() bool {
@@ -96,7 +93,7 @@ func (f *ClusterFlags) Connect() (*Cluster, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(
 		clientgoscheme.AddToScheme(scheme),
-		apiextensionsv1.AddToScheme(scheme),
+		crds.AddToScheme(scheme),
 		v1alpha2.AddToScheme(scheme),
 	); err != nil {
 		return nil, err

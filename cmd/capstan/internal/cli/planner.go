@@ -11,11 +11,9 @@ import (
 
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
@@ -36,10 +34,11 @@ import (
 
 // PlannerFlags configure the planner like the operator.
 type PlannerFlags struct {
-	operatorNamespace string
-	config            controllers.Config
-	// newOperator is used instead of the flags if the cluster has no operator; it may be nil.
-	newOperator *OperatorConfig
+	OperatorNamespace string
+	// Config has the operator's settings that flags override; the others are empty.
+	Config controllers.Config
+	// NewOperator is used if the cluster has no operator yet; it may be nil.
+	NewOperator *OperatorConfig
 
 	// flags are those of the command.
 	flags *pflag.FlagSet
@@ -64,30 +63,21 @@ func (f *PlannerFlags) Repeated(but ...string) string {
 // AddPlannerFlags adds the operator's flags to a command that plans what the operator would do.
 func AddPlannerFlags(flags *pflag.FlagSet) *PlannerFlags {
 	f := &PlannerFlags{flags: flags}
-	flags.StringVar(&f.operatorNamespace, "operator-namespace", "",
+	flags.StringVar(&f.OperatorNamespace, "operator-namespace", "",
 		"Namespace of the operator whose configuration is used. Default: search all.")
-	flags.StringVar(&f.config.Options.ImageRegistry, "image-registry", "",
+	flags.StringVar(&f.Config.Options.ImageRegistry, "image-registry", "",
 		"Registry, as host[:port][/path], that replaces that of every image. Default: the operator's.")
-	flags.StringVar(&f.config.ChartRepository, "chart-repository", "",
+	flags.StringVar(&f.Config.ChartRepository, "chart-repository", "",
 		"Repository with charts, as oci://HOST[/PATH]. Default: the operator's.")
-	flags.StringVar(&f.config.RegistryConfig, "registry-config", "",
+	flags.StringVar(&f.Config.RegistryConfig, "registry-config", "",
 		"File with credentials for registries, as written by docker login. Default: docker's own.")
-	flags.StringVar(&f.config.RegistryCA, "registry-ca", "",
+	flags.StringVar(&f.Config.RegistryCA, "registry-ca", "",
 		"File with additional CA certificates for registries. Default: the operator's.")
-	flags.StringVar(&f.config.Options.ConfigFile, "config", "",
+	flags.StringVar(&f.Config.Options.ConfigFile, "config", "",
 		"Configuration file in clusterctl's format. Default: the operator's.")
 
 	return f
 }
-
-// Given returns the operator's settings that flags override; the others are empty.
-func (f *PlannerFlags) Given() controllers.Config { return f.config }
-
-// OperatorNamespace returns the value of --operator-namespace.
-func (f *PlannerFlags) OperatorNamespace() string { return f.operatorNamespace }
-
-// PlanForNewOperator makes the planner use a configuration if there is no operator in the cluster yet.
-func (f *PlannerFlags) PlanForNewOperator(config *OperatorConfig) { f.newOperator = config }
 
 // Planner computes what the operator would do, and changes nothing.
 type Planner struct {
@@ -122,7 +112,7 @@ func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (*Pl
 		return nil, err
 	}
 
-	known := config.Contents != nil || f.config.Options.ConfigFile != "" || f.config.ChartRepository != ""
+	known := config.Contents != nil || f.Config.Options.ConfigFile != "" || f.Config.ChartRepository != ""
 	p := &Planner{options: options, unknown: config.EnvironmentNames, knowsSources: known}
 
 	return p, p.connect(c, options)
@@ -131,16 +121,6 @@ func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (*Pl
 // connect creates the operator's planner. It reads everything from the API server, and keeps charts
 // that it builds in memory only.
 func (p *Planner) connect(c *Cluster, options controllers.Options) error {
-	scheme := runtime.NewScheme()
-	if err := crds.AddToScheme(scheme); err != nil {
-		return err
-	}
-
-	definitions, err := client.New(c.Config, client.Options{Scheme: scheme, Mapper: c.Client.RESTMapper()})
-	if err != nil {
-		return err
-	}
-
 	objects, err := dynamic.NewForConfig(c.Config)
 	if err != nil {
 		return err
@@ -154,10 +134,10 @@ func (p *Planner) connect(c *Cluster, options controllers.Options) error {
 	p.cluster, p.reader = c, &preview{Client: c.Client, operator: options.Namespace}
 	p.planner = controllers.NewPreviewPlanner(p.reader, options)
 
-	finder := takeover.Finder{Metadata: reader, Definitions: definitions}
+	finder := takeover.Finder{Metadata: reader, Definitions: c.Client}
 
 	p.crds = crds.NewApplier(crds.Clients{
-		Client: definitions, APIReader: definitions, Objects: trial.ClusterObjects{Client: objects},
+		Client: c.Client, APIReader: c.Client, Objects: trial.ClusterObjects{Client: objects},
 
 		HasRelease: func(ctx context.Context, name types.NamespacedName) (bool, error) {
 			return release.IsInstalled(ctx, reader, name)
@@ -172,15 +152,15 @@ func (p *Planner) connect(c *Cluster, options controllers.Options) error {
 // It uses the defaults, and warns, if the user may not read it or there is no single operator in the
 // cluster.
 func (f *PlannerFlags) operatorConfig(ctx context.Context, o *Options, c *Cluster) (*OperatorConfig, error) {
-	config, err := readOperatorConfig(ctx, c.Client, f.operatorNamespace)
+	config, err := readOperatorConfig(ctx, c.Client, f.OperatorNamespace)
 
 	missing := new(OperatorError)
 	isMissing := errors.As(err, &missing)
 	forbidden := apierrors.IsForbidden(err) // not every user may list the Deployments of all namespaces
 
 	switch {
-	case isMissing && len(missing.Deployments) == 0 && f.newOperator != nil:
-		config = f.newOperator
+	case isMissing && len(missing.Deployments) == 0 && f.NewOperator != nil:
+		config = f.NewOperator
 	case isMissing || forbidden:
 		o.Warnf(
 			"the operator's configuration is unknown, so its defaults are used: %s; "+
@@ -195,9 +175,9 @@ func (f *PlannerFlags) operatorConfig(ctx context.Context, o *Options, c *Cluste
 		return nil, err
 	}
 
-	config.Options.ImageRegistry = cmp.Or(f.config.Options.ImageRegistry, config.Options.ImageRegistry)
-	config.ChartRepository = cmp.Or(f.config.ChartRepository, config.ChartRepository)
-	config.leaveOut(f.config.Files())
+	config.Options.ImageRegistry = cmp.Or(f.Config.Options.ImageRegistry, config.Options.ImageRegistry)
+	config.ChartRepository = cmp.Or(f.Config.ChartRepository, config.ChartRepository)
+	config.leaveOut(f.Config.Files())
 
 	return config, nil
 }
@@ -232,7 +212,7 @@ func (c *OperatorConfig) leaveOut(given []controllers.FileFlag) {
 // options returns the operator's settings, with what the user may read instead of the operator: credentials for
 // registries, and tokens of clusterctl's configuration and the environment.
 func (f *PlannerFlags) options(config *OperatorConfig) (controllers.Options, error) {
-	credentials, err := RegistryCredentials(f.config.RegistryConfig)
+	credentials, err := RegistryCredentials(f.Config.RegistryConfig)
 	if err != nil {
 		return controllers.Options{}, err
 	}
@@ -258,12 +238,12 @@ func (f *PlannerFlags) options(config *OperatorConfig) (controllers.Options, err
 
 // Registries returns a client for registries with the user's credentials.
 func (f *PlannerFlags) Registries() (*oci.Client, error) {
-	credentials, err := RegistryCredentials(f.config.RegistryConfig)
+	credentials, err := RegistryCredentials(f.Config.RegistryConfig)
 	if err != nil {
 		return nil, err
 	}
 
-	return Registries(f.config.RegistryCA, credentials)
+	return Registries(f.Config.RegistryCA, credentials)
 }
 
 // RegistryCredentials returns the credentials for registries in a file; docker's own if its name is empty.
@@ -297,8 +277,8 @@ func Registries(ca string, credentials transport.Credentials) (*oci.Client, erro
 // catalog returns the providers and images that the operator is configured with, unless a flag names a file with
 // others or nothing is known of the operator.
 func (f *PlannerFlags) catalog(config *OperatorConfig) (*catalog.Catalog, error) {
-	own, err := catalog.LoadUser(f.config.Options.ConfigFile)
-	if err != nil || f.config.Options.ConfigFile != "" || config.Contents == nil {
+	own, err := catalog.LoadUser(f.Config.Options.ConfigFile)
+	if err != nil || f.Config.Options.ConfigFile != "" || config.Contents == nil {
 		return own, err
 	}
 

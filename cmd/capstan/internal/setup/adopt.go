@@ -135,7 +135,7 @@ func (o *adoptOptions) propose(
 		return nil, err
 	}
 
-	sources, err := newVariableSources("", o.planner.Given().Options.ConfigFile)
+	sources, err := newVariableSources("", o.planner.Config.Options.ConfigFile)
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (o *options) planCertManager(ctx context.Context, cluster *cli.Cluster) (*c
 	}
 
 	own := chartutil.Values{"crds": map[string]any{"enabled": true}}
-	if registry := o.planner.Given().Options.ImageRegistry; registry != "" {
+	if registry := o.planner.Config.Options.ImageRegistry; registry != "" {
 		own = chartutil.CoalesceTables(own, certmanager.ImageValues(registry))
 	}
 
@@ -74,8 +74,6 @@ func (o *options) certManagerChart(ctx context.Context) (*helmchart.Chart, strin
 		return loaded, o.certManager, cli.FileError(err)
 	}
 
-	given := o.planner.Given()
-
 	client, err := o.planner.Registries()
 	if err != nil {
 		return nil, "", err
@@ -88,8 +86,8 @@ func (o *options) certManagerChart(ctx context.Context) (*helmchart.Chart, strin
 
 	candidates := []oci.Reference{public}
 
-	if given.ChartRepository != "" && !strings.Contains(o.certManager, "://") {
-		mirror, err := oci.ParseRepository(given.ChartRepository)
+	if repository := o.planner.Config.ChartRepository; repository != "" && !strings.Contains(o.certManager, "://") {
+		mirror, err := oci.ParseRepository(repository)
 		if err != nil {
 			return nil, "", fmt.Errorf("--chart-repository: %w", err)
 		}

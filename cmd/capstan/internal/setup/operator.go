@@ -49,7 +49,7 @@ type operator struct {
 // that of the command line.
 func (o *options) planOperator(ctx context.Context, cluster *cli.Cluster) (*operator, string, error) {
 	op := &operator{chartRelease: chartRelease{
-		name: operatorName, namespace: cmp.Or(o.planner.OperatorNamespace(), operatorNamespace),
+		name: operatorName, namespace: cmp.Or(o.planner.OperatorNamespace, operatorNamespace),
 	}}
 
 	last, err := op.last(o.cluster.Getter())
@@ -76,7 +76,7 @@ func (o *options) planOperator(ctx context.Context, cluster *cli.Cluster) (*oper
 
 	op.setVersion(o.Version)
 
-	if err := op.readConfig(o.planner.Given().Options.ConfigFile); err != nil {
+	if err := op.readConfig(o.planner.Config.Options.ConfigFile); err != nil {
 		return nil, "", err
 	}
 
@@ -85,7 +85,7 @@ func (o *options) planOperator(ctx context.Context, cluster *cli.Cluster) (*oper
 		return nil, "", err
 	}
 
-	return op, fmt.Sprintf("%s (included in capstan)", op), op.setValues(given, o.planner.Given())
+	return op, fmt.Sprintf("%s (included in capstan)", op), op.setValues(given, o.planner.Config)
 }
 
 // setVersion makes the chart that of a release, unless the command line is a build without a version.

@@ -109,7 +109,7 @@ func (o *options) planCharts(ctx context.Context, cluster *cli.Cluster, p *setup
 func (o *options) planProviders(
 	ctx context.Context, cluster *cli.Cluster, p *setupPlan, selected []wanted, existing []v1alpha2.Provider,
 ) error {
-	sources, err := newVariableSources(o.variables, o.planner.Given().Options.ConfigFile)
+	sources, err := newVariableSources(o.variables, o.planner.Config.Options.ConfigFile)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (o *options) planProviders(
 			return err
 		}
 
-		o.planner.PlanForNewOperator(config)
+		o.planner.NewOperator = config
 	}
 
 	planner, err := o.planner.Planner(ctx, o.Options, cluster)
