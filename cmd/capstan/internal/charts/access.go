@@ -27,9 +27,9 @@ type accessFlags struct {
 	password func() (string, error)
 }
 
-// addAccessFlags adds the flags to a command.
-func addAccessFlags(flags *pflag.FlagSet) *accessFlags {
-	f := &accessFlags{}
+// addAccessFlags adds the flags to a command; in is read for the password.
+func addAccessFlags(flags *pflag.FlagSet, in io.Reader) *accessFlags {
+	f := &accessFlags{password: sync.OnceValues(func() (string, error) { return readPassword(in) })}
 	flags.StringVar(&f.ca, "registry-ca", "", "File with additional CA certificates for registries.")
 	flags.StringVar(&f.config, "registry-config", "",
 		"File with credentials for registries, as written by docker login. Default: docker's own.")
@@ -40,40 +40,30 @@ func addAccessFlags(flags *pflag.FlagSet) *accessFlags {
 }
 
 // Client returns a client for registries. The user name and password are only used for the registry
-// with the given host; in is read for the password.
-func (f *accessFlags) Client(host string, in io.Reader) (*oci.Client, error) {
-	credentials, err := f.credentials(host, in)
-	if err != nil {
-		return nil, err
-	}
-
-	return cli.Registries(f.ca, credentials)
-}
-
-func (f *accessFlags) credentials(host string, in io.Reader) (transport.Credentials, error) {
+// with the given host.
+func (f *accessFlags) Client(host string) (*oci.Client, error) {
 	hasUsername := f.username != ""
 	if hasUsername != f.passwordStdin {
 		return nil, errors.New("--username and --password-stdin must be used together; " +
 			"alternatively, log in with docker login")
 	}
 
-	configured, err := cli.RegistryCredentials(f.config)
-	if err != nil || !hasUsername {
-		return configured, err
-	}
-
-	if f.password == nil {
-		f.password = sync.OnceValues(func() (string, error) { return readPassword(in) })
-	}
-
-	password, err := f.password()
+	credentials, err := cli.RegistryCredentials(f.config)
 	if err != nil {
 		return nil, err
 	}
 
-	static := transport.StaticCredentials(host, f.username, password)
+	if hasUsername {
+		password, err := f.password()
+		if err != nil {
+			return nil, err
+		}
 
-	return transport.ChainCredentials(static, configured), nil
+		static := transport.StaticCredentials(host, f.username, password)
+		credentials = transport.ChainCredentials(static, credentials)
+	}
+
+	return cli.Registries(f.ca, credentials)
 }
 
 // readPassword reads a line.
@@ -84,11 +74,6 @@ func readPassword(in io.Reader) (string, error) {
 	}
 
 	return strings.TrimRight(password, "\r\n"), nil
-}
-
-// Catalog returns how the sources of a catalog are accessed: registries with the flags.
-func (f *accessFlags) Catalog(in io.Reader) catalog.Access {
-	return catalogAccess(func(registry string) (*oci.Client, error) { return f.Client(registry, in) })
 }
 
 // catalogAccess returns how the sources of a catalog are accessed: registries with the client for each.

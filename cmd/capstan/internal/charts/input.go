@@ -30,12 +30,10 @@ type Input struct {
 
 // AddInputFlags adds flags to a command that reads versions of providers; in is read for a password.
 func AddInputFlags(flags *pflag.FlagSet, in io.Reader) *Input {
-	access := addAccessFlags(flags)
-
 	return &Input{
 		identity: addIdentityFlags(flags),
 		catalog:  cli.AddCatalogFlags(flags),
-		client:   func(registry string) (*oci.Client, error) { return access.Client(registry, in) },
+		client:   addAccessFlags(flags, in).Client,
 	}
 }
 

@@ -102,14 +102,6 @@ func (o *lintOptions) lint(ctx context.Context, argument string) ([]contract.Fin
 
 func fileNames(folder string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, cli.FileError(err)
-	}
 
-	names := make([]string, 0, len(entries))
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-
-	return names, nil
+	return cli.Map(entries, os.DirEntry.Name), cli.FileError(err)
 }

@@ -65,7 +65,7 @@ Charts from a registry or the cluster have everything but the components.`,
 		RunE: cli.Run(o.run),
 	}
 	flags := cmd.Flags()
-	o.access = addAccessFlags(flags)
+	o.access = addAccessFlags(flags, o.In)
 	o.charts = addChartFlags(flags, o.Warnf)
 	o.output = cli.AddOutputFlags(flags)
 	flags.StringVar(&o.to, "to", "", "Where to copy to: oci://REGISTRY[/PATH] or ARCHIVE.tar.")
@@ -196,11 +196,11 @@ func (o *mirrorOptions) client() (*oci.Client, error) {
 		host = base.Registry
 	}
 
-	return o.access.Client(host, o.In)
+	return o.access.Client(host)
 }
 
 // items returns everything to copy, charts first.
-func (o *mirrorOptions) items(ctx context.Context, client *oci.Client, releases []release) ([]*mirror.Item, error) {
+func (o *mirrorOptions) items(ctx context.Context, client *oci.Client, releases []*published) ([]*mirror.Item, error) {
 	if o.archive != "" {
 		items, err := mirror.OpenArchive(ctx, o.archive)
 		return items, cli.FileError(err)
@@ -210,7 +210,7 @@ func (o *mirrorOptions) items(ctx context.Context, client *oci.Client, releases 
 	names := slices.Clone(o.images)
 
 	for _, r := range releases {
-		item, err := mirror.NewChart(ctx, r.chart)
+		item, err := mirror.NewChart(ctx, r.built)
 		if err != nil {
 			return nil, err
 		}
@@ -221,9 +221,9 @@ func (o *mirrorOptions) items(ctx context.Context, client *oci.Client, releases 
 			continue
 		}
 
-		rebuilt, err := chartgen.Rebuild(r.chart) // without templates of others, which could take any time
+		rebuilt, err := chartgen.Rebuild(r.built) // without templates of others, which could take any time
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r.chart.Filename(), err)
+			return nil, fmt.Errorf("%s: %w", r.built.Filename(), err)
 		}
 
 		images, err := render.Images(rebuilt)

@@ -37,7 +37,7 @@ func (o *listOptions) open(known *catalog.Catalog, name string) (catalog.Entry, 
 			return catalog.Entry{}, nil, fmt.Errorf("--chart-repository: %w", err)
 		}
 
-		client, err := o.registries.Client(repository.Registry, o.In)
+		client, err := o.registries.Client(repository.Registry)
 		if err != nil {
 			return catalog.Entry{}, nil, err
 		}
@@ -48,7 +48,7 @@ func (o *listOptions) open(known *catalog.Catalog, name string) (catalog.Entry, 
 		return entry, from, err
 	}
 
-	from, err := known.Open(entry, o.registries.Catalog(o.In))
+	from, err := known.Open(entry, catalogAccess(o.registries.Client))
 
 	return entry, from, err
 }
