@@ -49,9 +49,11 @@ type Line struct{ Kind, Text string }
 
 // newCompare returns the page with a comparison of the sides. History is what can be compared.
 func newCompare(frame Frame, v view.Provider, sides view.Sides, history []view.Revision, c view.Comparison) *Compare {
-	p := &Compare{Frame: frame, Card: Card{v, frame}, Command: command(v, diffArguments(sides)...)}
-	p.addChoices(sides, history)
-	p.Note = c.Withheld
+	card := Card{v, frame}
+	p := &Compare{
+		Frame: frame, Card: card, Command: card.Command(diffArguments(sides)...), Note: c.Withheld,
+		From: choices(sides.From, history), To: choices(sides.To, history),
+	}
 	p.addChanges(c.Changes)
 
 	return p
@@ -71,22 +73,16 @@ func diffArguments(sides view.Sides) []string {
 	return arguments
 }
 
-// addChoices adds what can be compared, newest first.
-func (p *Compare) addChoices(sides view.Sides, history []view.Revision) {
-	p.From = []Choice{{Text: "the newest revision", Selected: sides.From == 0}}
-	p.To = []Choice{{Text: "the newest revision", Selected: sides.To == 0}}
+// choices returns what can be compared, newest first; 0 is the newest revision.
+func choices(selected int, history []view.Revision) []Choice {
+	all := []Choice{{Text: "the newest revision", Selected: selected == 0}}
 
 	for _, r := range slices.Backward(history) {
-		number := r.Revision
-		text := strings.TrimSpace(fmt.Sprintf("revision %d %s", number, r.Version))
-		choice := Choice{Value: strconv.Itoa(number), Text: text}
-
-		choice.Selected = sides.From == number
-		p.From = append(p.From, choice)
-
-		choice.Selected = sides.To == number
-		p.To = append(p.To, choice)
+		text := strings.TrimSpace(fmt.Sprintf("revision %d %s", r.Revision, r.Version))
+		all = append(all, Choice{Value: strconv.Itoa(r.Revision), Text: text, Selected: r.Revision == selected})
 	}
+
+	return all
 }
 
 // addChanges adds as many changes and lines as a page may have.

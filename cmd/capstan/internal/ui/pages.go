@@ -21,24 +21,9 @@ func (s *Site) pages() http.Handler {
 	pages.Handle("GET /{$}", s.page(s.overview))
 	pages.Handle("GET /providers/{kind}/{namespace}/{name}", s.page(s.provider))
 	pages.Handle("GET /providers/{kind}/{namespace}/{name}/compare", s.page(s.compare))
-	pages.Handle("GET /static/", static())
+	pages.Handle("GET /static/{file}", http.FileServerFS(staticFiles))
 
 	return pages
-}
-
-// static serves the style sheet, the script and the icon.
-func static() http.Handler {
-	files := http.StripPrefix("/static/", http.FileServerFS(staticFolder()))
-
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/") {
-			http.NotFound(w, r) // no list of files
-
-			return
-		}
-
-		files.ServeHTTP(w, r)
-	})
 }
 
 // refusedError reports that a request was refused.
