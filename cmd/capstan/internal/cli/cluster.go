@@ -12,12 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
-	"github.com/capstan-project/capstan/controllers/apply"
+	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/release"
 )
@@ -68,6 +69,8 @@ func (f *ClusterFlags) Getter() genericclioptions.RESTClientGetter { return f.ku
 type Cluster struct {
 	Config    *rest.Config
 	Client    client.Client // reads from the API server, without a cache
+	Metadata  metadata.Interface
+	CRDs      *crds.Applier
 	Releases  *release.Engine
 	Namespace string // the value of --namespace; empty means all
 }
@@ -99,37 +102,24 @@ func (f *ClusterFlags) Connect() (*Cluster, error) {
 		return nil, err
 	}
 
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("connect to the management cluster: %w", err)
-	}
-
-	releases, err := connectReleases(config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the management cluster: %w", err)
-	}
-
-	return &Cluster{Config: config, Client: c, Releases: releases, Namespace: f.namespace}, nil
-}
-
-// connectReleases returns an engine for the releases of a cluster.
-func connectReleases(config *rest.Config) (*release.Engine, error) {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("connect to the management cluster: %w", err)
 	}
 
-	kinds, err := apply.NewKinds(config, httpClient)
+	connected, err := clusters.NewCluster(clusters.Connection{
+		Config: config, HTTPClient: httpClient, Scheme: scheme, Remote: true, // nothing is watched
+	}, nil)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("connect to the management cluster: %w", err)
 	}
 
-	connection, err := apply.Connect(config, httpClient, kinds)
-	if err != nil {
-		return nil, err
-	}
+	own := connected.OwnTarget()
 
-	return release.NewEngine(connection, release.Options{}), nil
+	return &Cluster{
+		Config: config, Client: own.Client, Metadata: own.Metadata, CRDs: own.CRDs, Releases: own.Releases,
+		Namespace: f.namespace,
+	}, nil
 }
 
 // Views returns a reader of what commands show of providers, with the user's permissions.

@@ -22,15 +22,15 @@ func (c *Cluster) PrintKept(ctx context.Context, o *Options, operator selection.
 		return
 	}
 
-	kept, err := c.CRDs(ctx, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*selected)})
+	kept, err := c.ListCRDs(ctx, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*selected)})
 	if err == nil && len(kept) > 0 {
 		o.Printf("%s kept; to delete them with all objects of their kinds: kubectl delete crd -l '%s'",
 			object.Count(len(kept), "CRD"), selected)
 	}
 }
 
-// CRDs lists the CRDs that have labels.
-func (c *Cluster) CRDs(ctx context.Context, labels client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+// ListCRDs lists the CRDs that have labels.
+func (c *Cluster) ListCRDs(ctx context.Context, labels client.ListOption) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 

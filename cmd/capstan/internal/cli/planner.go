@@ -11,9 +11,6 @@ import (
 
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
@@ -23,13 +20,10 @@ import (
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers"
-	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/takeover"
 )
 
 // PlannerFlags configure the planner like the operator.
@@ -79,12 +73,12 @@ func AddPlannerFlags(flags *pflag.FlagSet) *PlannerFlags {
 	return f
 }
 
-// Planner computes what the operator would do, and changes nothing.
+// Planner computes what the operator would do, and changes nothing. It reads everything from the API server, and keeps
+// charts that it builds in memory only.
 type Planner struct {
 	planner *plan.Planner
 	reader  *preview
 	cluster *Cluster
-	crds    *crds.Applier
 	options controllers.Options
 	// unknown are the variables of the operator's environment, which only the operator knows.
 	unknown []string
@@ -113,39 +107,12 @@ func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (*Pl
 	}
 
 	known := config.Contents != nil || f.Config.Options.ConfigFile != "" || f.Config.ChartRepository != ""
-	p := &Planner{options: options, unknown: config.EnvironmentNames, knowsSources: known}
+	reader := &preview{Client: c.Client, operator: options.Namespace}
 
-	return p, p.connect(c, options)
-}
-
-// connect creates the operator's planner. It reads everything from the API server, and keeps charts
-// that it builds in memory only.
-func (p *Planner) connect(c *Cluster, options controllers.Options) error {
-	objects, err := dynamic.NewForConfig(c.Config)
-	if err != nil {
-		return err
-	}
-
-	reader, err := metadata.NewForConfig(c.Config)
-	if err != nil {
-		return err
-	}
-
-	p.cluster, p.reader = c, &preview{Client: c.Client, operator: options.Namespace}
-	p.planner = controllers.NewPreviewPlanner(p.reader, options)
-
-	finder := takeover.Finder{Metadata: reader, Definitions: c.Client}
-
-	p.crds = crds.NewApplier(crds.Clients{
-		Client: c.Client, APIReader: c.Client, Objects: trial.ClusterObjects{Client: objects},
-
-		HasRelease: func(ctx context.Context, name types.NamespacedName) (bool, error) {
-			return release.IsInstalled(ctx, reader, name)
-		},
-		HasProvider: finder.Anywhere,
-	})
-
-	return nil
+	return &Planner{
+		planner: controllers.NewPreviewPlanner(reader, options), reader: reader, cluster: c, options: options,
+		unknown: config.EnvironmentNames, knowsSources: known,
+	}, nil
 }
 
 // operatorConfig returns the operator's configuration, with the values of flags taking precedence.
@@ -299,7 +266,7 @@ func (p *Planner) Plan(ctx context.Context, provider v1alpha2.Provider) (*plan.P
 
 	request := plan.Request{Provider: provider, Scope: p.cluster.Client}
 
-	preview, err := planner.Preview(ctx, request, p.cluster.Releases, p.crds)
+	preview, err := planner.Preview(ctx, request, p.cluster.Releases, p.cluster.CRDs)
 
 	return preview, fromHere(provider, err)
 }
@@ -338,7 +305,7 @@ func (p *Planner) PlanWithoutSecrets(ctx context.Context, provider v1alpha2.Prov
 	maps.Copy(variables, provider.GetSpec().Variables)
 	request.Provider.GetSpec().Variables = variables
 
-	preview, err := planner.Preview(ctx, request, p.cluster.Releases, p.crds)
+	preview, err := planner.Preview(ctx, request, p.cluster.Releases, p.cluster.CRDs)
 	if preview != nil && apierrors.IsForbidden(err) {
 		return preview, nil
 	}
@@ -392,7 +359,7 @@ func (p *Planner) CheckCRDs(
 		return nil, nil
 	}
 
-	return p.crds.CheckChanges(ctx, planned.CRDs, trial.AllowedCRDs(provider.GetAnnotations(), planned.Version))
+	return p.cluster.CRDs.CheckChanges(ctx, planned.CRDs, trial.AllowedCRDs(provider.GetAnnotations(), planned.Version))
 }
 
 // Dropped returns which CRDs of the installed version of a provider another version does not include, and of which of
@@ -426,14 +393,14 @@ func (p *Planner) DroppedByRevision(
 func (p *Planner) dropped(
 	ctx context.Context, provider v1alpha2.Provider, c *chart.Chart,
 ) ([]string, *trial.Report, error) {
-	planned, err := p.planner.CRDs(ctx, p.crds, provider, c)
+	planned, err := p.planner.CRDs(ctx, p.cluster.CRDs, provider, c)
 	if err != nil {
 		return nil, nil, err
 	}
 
 	allowed := trial.AllowedCRDs(provider.GetAnnotations(), planned.Version())
 
-	report, err := p.crds.CheckDropped(ctx, planned, allowed)
+	report, err := p.cluster.CRDs.CheckDropped(ctx, planned, allowed)
 
 	return planned.Dropped(), report, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/usage"
 )
 
 // deleteOptions are the flags of `delete`.
@@ -186,11 +187,13 @@ func (o *deleteOptions) checkNamespace(ctx context.Context, cluster *cli.Cluster
 
 // check finds out what would be removed, and prints it for a dry run. The error lists what prevents it.
 func (o *deleteOptions) check(ctx context.Context, cluster *cli.Cluster, found []v1alpha2.Provider) error {
-	c, err := newDeleteChecker(ctx, o, cluster, found)
+	all, err := cluster.ProvidersIn(ctx, "")
 	if err != nil {
 		return err
 	}
 
+	finder := &usage.Finder{Client: cluster.Client, Metadata: cluster.Metadata}
+	c := &deleteChecker{deleteOptions: o, cluster: cluster, usage: finder, selected: found, all: all}
 	effects := make([]*effect, 0, len(found))
 
 	for _, p := range found {

@@ -3,13 +3,11 @@ package providers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -30,24 +28,6 @@ type deleteChecker struct {
 
 	// selected are the providers to remove, and all those of the cluster.
 	selected, all []v1alpha2.Provider
-}
-
-func newDeleteChecker(
-	ctx context.Context, o *deleteOptions, cluster *cli.Cluster, selected []v1alpha2.Provider,
-) (*deleteChecker, error) {
-	all, err := cluster.ProvidersIn(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-
-	objects, err := metadata.NewForConfig(cluster.Config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the management cluster: %w", err)
-	}
-
-	finder := &usage.Finder{Client: cluster.Client, Metadata: objects}
-
-	return &deleteChecker{deleteOptions: o, cluster: cluster, usage: finder, selected: selected, all: all}, nil
 }
 
 // check finds out what would be removed with a provider, and what prevents it.
@@ -154,7 +134,7 @@ func (c *deleteChecker) checkCRDs(ctx context.Context, e *effect) error {
 
 	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(e.provider)}
 
-	found, err := c.cluster.CRDs(ctx, ofProvider)
+	found, err := c.cluster.ListCRDs(ctx, ofProvider)
 	deleted := slices.DeleteFunc(found, func(d metav1.PartialObjectMetadata) bool {
 		return !removal.DeletesCRD(e.provider, &d)
 	})
