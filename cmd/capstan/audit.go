@@ -84,14 +84,17 @@ func (o *auditOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	resources, unread := managers(ctx, cluster)
+	// They say what types of objects they manage. Without them, only the known types of providers are checked.
+	managers, unread := cluster.AllProviders(ctx)
 
-	snapshot, err := audit.Read(ctx, cluster.Config, usage.TypesByLabel(resources), o.limits)
+	snapshot, err := audit.Read(ctx, cluster.Config, usage.TypesByLabel(managers), o.limits)
 	if err != nil {
 		return err
 	}
 
-	snapshot.Unread = append(snapshot.Unread, unread...)
+	if unread != nil {
+		snapshot.Unread = append(snapshot.Unread, audit.Unread{Name: audit.ProvidersName, Reason: unread.Error()})
+	}
 
 	subject := "the management cluster"
 	if len(args) > 0 {
@@ -99,23 +102,6 @@ func (o *auditOptions) run(ctx context.Context, args []string) error {
 	}
 
 	return report.Print(subject, audit.Check(snapshot, o.audit))
-}
-
-// managers returns the resources of all providers, which say what types of objects the providers manage, and what of
-// them could not be read. Without them, only the known types of providers are checked.
-func managers(ctx context.Context, cluster *cli.Cluster) ([]v1alpha2.Provider, []audit.Unread) {
-	var resources []v1alpha2.Provider
-
-	exist, err := cluster.HasProviderKinds()
-	if exist {
-		resources, err = cluster.ProvidersIn(ctx, "")
-	}
-
-	if err != nil {
-		return nil, []audit.Unread{{Name: audit.ProvidersName, Reason: err.Error()}}
-	}
-
-	return resources, nil
 }
 
 // selectProviders returns the labels of the providers that the arguments and --namespace select; nil if

@@ -49,7 +49,7 @@ configuration file: GITHUB_TOKEN, GITLAB_ACCESS_TOKEN.`,
   capstan providers infrastructure-aws:v2.11.1 --variables
   capstan providers cluster-api --all -o json`,
 		Args:              cli.Arguments(0, 1, "at most one provider"),
-		ValidArgsFunction: cli.CompleteKnownProviders,
+		ValidArgsFunction: cli.CompleteKnown(""),
 		RunE:              cli.Run(o.run),
 	}
 	o.catalog = cli.AddCatalogFlags(cmd.Flags())

@@ -20,12 +20,12 @@ import (
 // Providers lists the provider resources in the namespace of --namespace, in clusterctl's order of
 // installation, core first, and by name.
 func (c *Cluster) Providers(ctx context.Context) ([]v1alpha2.Provider, error) {
-	return c.ProvidersIn(ctx, c.Namespace)
+	return c.providersIn(ctx, c.Namespace)
 }
 
-// ProvidersIn lists the provider resources in a namespace; an empty one means all. If the user may not list some of the
+// providersIn lists the provider resources in a namespace; an empty one means all. If the user may not list some of the
 // kinds, it returns the others and a *forbiddenError.
-func (c *Cluster) ProvidersIn(ctx context.Context, namespace string) ([]v1alpha2.Provider, error) {
+func (c *Cluster) providersIn(ctx context.Context, namespace string) ([]v1alpha2.Provider, error) {
 	var (
 		all       []v1alpha2.Provider
 		forbidden forbiddenError
@@ -65,7 +65,7 @@ func (c *Cluster) None(ctx context.Context) string {
 	}
 
 	text := "There are no providers in namespace " + c.Namespace
-	if all, err := c.ProvidersIn(ctx, ""); err == nil {
+	if all, err := c.providersIn(ctx, ""); err == nil {
 		text += fmt.Sprintf("; others have %d", len(all))
 	}
 
@@ -108,6 +108,15 @@ func ClusterOf(p v1alpha2.Provider) string {
 	}
 
 	return p.GetNamespace() + "/" + release.ClusterUID
+}
+
+// AllProviders lists the provider resources in all namespaces; none if the cluster has no resource types for them.
+func (c *Cluster) AllProviders(ctx context.Context) ([]v1alpha2.Provider, error) {
+	if served, err := c.HasProviderKinds(); err != nil || !served {
+		return nil, err
+	}
+
+	return c.providersIn(ctx, "")
 }
 
 // HasProviderKinds reports whether the cluster has resource types for providers: Capstan's, or those of

@@ -35,7 +35,8 @@ type Options struct {
 	repeated []*pflag.Flag
 }
 
-func (o *Options) version() ProgramVersion {
+// ProgramVersion returns the version of this program.
+func (o *Options) ProgramVersion() ProgramVersion {
 	return ProgramVersion{Version: o.Version, ChartFormat: chartgen.Version}
 }
 

@@ -93,7 +93,7 @@ func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (*Pl
 		return nil, err
 	}
 
-	for _, warning := range slices.Concat(config.Warnings, o.version().Differences(config.Operator)) {
+	for _, warning := range slices.Concat(config.Warnings, o.ProgramVersion().Differences(config.Operator)) {
 		o.Warnf("%s", warning)
 	}
 

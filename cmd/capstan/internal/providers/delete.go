@@ -187,7 +187,7 @@ func (o *deleteOptions) checkNamespace(ctx context.Context, cluster *cli.Cluster
 
 // check finds out what would be removed, and prints it for a dry run. The error lists what prevents it.
 func (o *deleteOptions) check(ctx context.Context, cluster *cli.Cluster, found []v1alpha2.Provider) error {
-	all, err := cluster.ProvidersIn(ctx, "")
+	all, err := cluster.AllProviders(ctx)
 	if err != nil {
 		return err
 	}

@@ -186,7 +186,15 @@ func selectRevision(
 	}
 
 	if len(args) == 0 {
-		return lastHealthy(observed, v1alpha2.Label(p))
+		for i, r := range observed.Revisions {
+			if i > 0 && r.Healthy {
+				return r, nil
+			}
+		}
+
+		return state.Revision{}, fmt.Errorf(
+			"release %s has no earlier revision that was healthy; `capstan history %s` lists the revisions",
+			observed.Release, v1alpha2.Label(p))
 	}
 
 	number, err := strconv.Atoi(args[0])
@@ -199,19 +207,4 @@ func selectRevision(
 	}
 
 	return view.FindRevision(p, observed, number)
-}
-
-// lastHealthy returns the latest revision before the current one that was healthy.
-func lastHealthy(observed state.History, label string) (state.Revision, error) {
-	for i, r := range observed.Revisions {
-		if i > 0 && r.Healthy {
-			return r, nil
-		}
-	}
-
-	return state.Revision{}, fmt.Errorf(
-		"release %s has no earlier revision that was healthy; `capstan history %s` lists the revisions",
-		observed.Release,
-		label,
-	)
 }

@@ -130,7 +130,7 @@ type adoption struct {
 func (o *adoptOptions) propose(
 	ctx context.Context, cluster *cli.Cluster, installed []v1alpha2.Provider,
 ) ([]*adoption, error) {
-	existing, err := existingProviders(ctx, cluster)
+	existing, err := cluster.AllProviders(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ are only printed.`,
 	opts.output = cli.AddOutputFlags(flags)
 
 	for _, t := range v1alpha2.ProviderTypes() {
-		_ = cmd.RegisterFlagCompletionFunc(cli.TypeName(t), cli.CompleteKnownNames(t)) // fails only for flags that do not exist
+		_ = cmd.RegisterFlagCompletionFunc(cli.TypeName(t), cli.CompleteKnown(t)) // fails only for flags that do not exist
 	}
 
 	cmd.RunE = cli.Run(opts.run)

@@ -44,7 +44,7 @@ type provider struct {
 func (o *options) plan(ctx context.Context, cluster *cli.Cluster) (*setupPlan, error) {
 	p := &setupPlan{}
 
-	existing, err := existingProviders(ctx, cluster)
+	existing, err := cluster.AllProviders(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -79,15 +79,6 @@ func checkName(existing []v1alpha2.Provider, added v1alpha2.Provider) error {
 	}
 
 	return nil
-}
-
-// existingProviders lists the provider resources in the cluster; none if it has no resource types for them.
-func existingProviders(ctx context.Context, cluster *cli.Cluster) ([]v1alpha2.Provider, error) {
-	if served, err := cluster.HasProviderKinds(); err != nil || !served {
-		return nil, err
-	}
-
-	return cluster.ProvidersIn(ctx, "")
 }
 
 // planCharts finds out whether cert-manager and the operator have to be installed.
