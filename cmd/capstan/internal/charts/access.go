@@ -1,13 +1,8 @@
 package charts
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"strings"
-	"sync"
 
 	"github.com/spf13/pflag"
 
@@ -19,67 +14,25 @@ import (
 )
 
 // accessFlags are the flags of commands that access registries.
-type accessFlags struct {
-	ca, config, username string
-	passwordStdin        bool
+type accessFlags struct{ ca, config string }
 
-	// password is read once, however many registries are accessed.
-	password func() (string, error)
-}
-
-// addAccessFlags adds the flags to a command; in is read for the password.
-func addAccessFlags(flags *pflag.FlagSet, in io.Reader) *accessFlags {
-	f := &accessFlags{password: sync.OnceValues(func() (string, error) { return readPassword(in) })}
+// addAccessFlags adds the flags to a command.
+func addAccessFlags(flags *pflag.FlagSet) *accessFlags {
+	f := &accessFlags{}
 	flags.StringVar(&f.ca, "registry-ca", "", "File with additional CA certificates for registries.")
 	flags.StringVar(&f.config, "registry-config", "",
 		"File with credentials for registries, as written by docker login. Default: docker's own.")
-	flags.StringVarP(&f.username, "username", "u", "", "User name for the registry; requires --password-stdin.")
-	flags.BoolVar(&f.passwordStdin, "password-stdin", false, "Read the password of --username from standard input.")
 
 	return f
 }
 
-// Client returns a client for registries. The user name and password are only used for the registry
-// with the given host.
-func (f *accessFlags) Client(host string) (*oci.Client, error) {
-	hasUsername := f.username != ""
-	if hasUsername != f.passwordStdin {
-		return nil, errors.New("--username and --password-stdin must be used together; " +
-			"alternatively, log in with docker login")
-	}
+// Client returns a client for registries.
+func (f *accessFlags) Client() (*oci.Client, error) { return cli.Registries(f.ca, f.config) }
 
-	credentials, err := cli.RegistryCredentials(f.config)
-	if err != nil {
-		return nil, err
-	}
-
-	if hasUsername {
-		password, err := f.password()
-		if err != nil {
-			return nil, err
-		}
-
-		static := transport.StaticCredentials(host, f.username, password)
-		credentials = transport.ChainCredentials(static, credentials)
-	}
-
-	return cli.Registries(f.ca, credentials)
-}
-
-// readPassword reads a line.
-func readPassword(in io.Reader) (string, error) {
-	password, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("read the password: %w", err)
-	}
-
-	return strings.TrimRight(password, "\r\n"), nil
-}
-
-// catalogAccess returns how the sources of a catalog are accessed: registries with the client for each.
-func catalogAccess(client func(registry string) (*oci.Client, error)) catalog.Access {
-	return catalog.Access{Registry: func(_ context.Context, ref oci.Reference) (source.Access, error) {
-		found, err := client(ref.Registry)
+// catalogAccess returns how the sources of a catalog are accessed: registries with a client.
+func catalogAccess(client func() (*oci.Client, error)) catalog.Access {
+	return catalog.Access{Registry: func(context.Context, oci.Reference) (source.Access, error) {
+		found, err := client()
 
 		return source.Access{Client: found}, err
 	}}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -24,16 +23,16 @@ import (
 type Input struct {
 	identity *identity
 	catalog  *cli.CatalogFlags
-	// client returns the client for a registry.
-	client func(registry string) (*oci.Client, error)
+	// client returns the client for registries.
+	client func() (*oci.Client, error)
 }
 
-// AddInputFlags adds flags to a command that reads versions of providers; in is read for a password.
-func AddInputFlags(flags *pflag.FlagSet, in io.Reader) *Input {
+// AddInputFlags adds flags to a command that reads versions of providers.
+func AddInputFlags(flags *pflag.FlagSet) *Input {
 	return &Input{
 		identity: addIdentityFlags(flags),
 		catalog:  cli.AddCatalogFlags(flags),
-		client:   addAccessFlags(flags, in).Client,
+		client:   addAccessFlags(flags).Client,
 	}
 }
 
@@ -84,7 +83,7 @@ func (i *Input) openArtifact(ctx context.Context, address string) (*published, e
 		return nil, err
 	}
 
-	client, err := i.client(ref.Registry)
+	client, err := i.client()
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ errors.`,
 		RunE: cli.Run(o.run),
 	}
 	o.findings = cli.AddFindingsFlags(cmd.Flags())
-	o.input = AddInputFlags(cmd.Flags(), options.In)
+	o.input = AddInputFlags(cmd.Flags())
 
 	return cmd
 }

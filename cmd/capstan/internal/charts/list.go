@@ -53,7 +53,7 @@ configuration file: GITHUB_TOKEN, GITLAB_ACCESS_TOKEN.`,
 		RunE:              cli.Run(o.run),
 	}
 	o.catalog = cli.AddCatalogFlags(cmd.Flags())
-	o.registries = addAccessFlags(cmd.Flags(), options.In)
+	o.registries = addAccessFlags(cmd.Flags())
 	o.output = cli.AddOutputFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&o.all, "all", false, "List every version of the provider, including pre-releases.")
 	cmd.Flags().BoolVar(&o.variables, "variables", false, "List the variables of a version.")

@@ -65,7 +65,7 @@ Charts from a registry or the cluster have everything but the components.`,
 		RunE: cli.Run(o.run),
 	}
 	flags := cmd.Flags()
-	o.access = addAccessFlags(flags, o.In)
+	o.access = addAccessFlags(flags)
 	o.charts = addChartFlags(flags, o.Warnf)
 	o.output = cli.AddOutputFlags(flags)
 	flags.StringVar(&o.to, "to", "", "Where to copy to: oci://REGISTRY[/PATH] or ARCHIVE.tar.")
@@ -115,15 +115,18 @@ func (o *mirrorOptions) checkArguments(cmd *cobra.Command, args []string) error 
 		{o.to == "" && o.files != "", "--files copies neither charts nor images without --to", []string{
 			"image", "cert-manager", "platform", "charts-only", "parallel",
 		}},
-		{!isReference(o.to), "there is no registry to copy to", []string{
-			"overwrite", "username", "password-stdin",
-		}},
+		{!isReference(o.to), "there is no registry to copy to", []string{"overwrite"}},
 		{o.charts.folder != "", "--source is where all releases come from", []string{"config"}},
 	} {
 		ignored := slices.DeleteFunc(c.ignored, func(name string) bool { return !cmd.Flags().Changed(name) })
 		if c.applies && len(ignored) > 0 {
 			return fmt.Errorf("%s; leave out --%s", c.why, strings.Join(ignored, ", --"))
 		}
+	}
+
+	if isReference(o.to) {
+		_, err := oci.ParseRepository(o.to)
+		return err
 	}
 
 	return nil
@@ -138,7 +141,7 @@ func (o *mirrorOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	client, err := o.client()
+	client, err := o.access.Client()
 	if err != nil {
 		return err
 	}
@@ -181,23 +184,6 @@ func (o *mirrorOptions) run(ctx context.Context, args []string) error {
 // errNothing says how to select what is copied.
 var errNothing = errors.New("there is nothing to copy; name providers, or set --filename, --installed, --archive or " +
 	"--image")
-
-// client returns the client for the registries. The user name and password of the flags are for the
-// registry that is copied to.
-func (o *mirrorOptions) client() (*oci.Client, error) {
-	host := ""
-
-	if isReference(o.to) {
-		base, err := oci.ParseRepository(o.to)
-		if err != nil {
-			return nil, err
-		}
-
-		host = base.Registry
-	}
-
-	return o.access.Client(host)
-}
 
 // items returns everything to copy, charts first.
 func (o *mirrorOptions) items(ctx context.Context, client *oci.Client, releases []*published) ([]*mirror.Item, error) {

@@ -41,7 +41,7 @@ func addChartFlags(flags *pflag.FlagSet, warn func(format string, args ...any)) 
 func (f *chartFlags) load(ctx context.Context, client *oci.Client, given []string) ([]*published, error) {
 	input := &Input{
 		identity: &identity{}, catalog: f.catalog,
-		client: func(string) (*oci.Client, error) { return client, nil },
+		client: func() (*oci.Client, error) { return client, nil },
 	}
 
 	releases := make([]*published, 0, len(given))

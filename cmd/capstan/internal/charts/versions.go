@@ -37,7 +37,7 @@ func (o *listOptions) open(known *catalog.Catalog, name string) (catalog.Entry, 
 			return catalog.Entry{}, nil, fmt.Errorf("--chart-repository: %w", err)
 		}
 
-		client, err := o.registries.Client(repository.Registry)
+		client, err := o.registries.Client()
 		if err != nil {
 			return catalog.Entry{}, nil, err
 		}

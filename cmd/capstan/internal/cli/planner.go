@@ -203,16 +203,6 @@ func (f *PlannerFlags) options(config *OperatorConfig) (controllers.Options, err
 	return options, err
 }
 
-// Registries returns a client for registries with the user's credentials.
-func (f *PlannerFlags) Registries() (*oci.Client, error) {
-	credentials, err := RegistryCredentials(f.Config.RegistryConfig)
-	if err != nil {
-		return nil, err
-	}
-
-	return Registries(f.Config.RegistryCA, credentials)
-}
-
 // RegistryCredentials returns the credentials for registries in a file; docker's own if its name is empty.
 func RegistryCredentials(file string) (transport.Credentials, error) {
 	if file == "" {
@@ -227,12 +217,16 @@ func RegistryCredentials(file string) (transport.Credentials, error) {
 	return credentials, nil
 }
 
-// Registries returns a client for registries with the CAs in a file, which may be empty, and credentials.
-func Registries(ca string, credentials transport.Credentials) (*oci.Client, error) {
+// Registries returns a client for registries with the CAs and the credentials in files, whose names may be empty.
+func Registries(ca, config string) (*oci.Client, error) {
+	credentials, err := RegistryCredentials(config)
+	if err != nil {
+		return nil, err
+	}
+
 	options := transport.Options{Credentials: credentials}
 
 	if ca != "" {
-		var err error
 		if options.CA, err = ReadFile(ca); err != nil {
 			return nil, fmt.Errorf("--registry-ca: %w", err)
 		}

@@ -74,7 +74,7 @@ func (o *options) certManagerChart(ctx context.Context) (*helmchart.Chart, strin
 		return loaded, o.certManager, cli.FileError(err)
 	}
 
-	client, err := o.planner.Registries()
+	client, err := cli.Registries(o.planner.Config.RegistryCA, o.planner.Config.RegistryConfig)
 	if err != nil {
 		return nil, "", err
 	}
