@@ -17,17 +17,8 @@ import (
 // digest is the column that has no place on most terminals.
 const digest = 7
 
-// historyOptions are the flags of `history`.
-type historyOptions struct {
-	*cli.Options
-
-	cluster *cli.ClusterFlags
-	output  *cli.OutputFlags
-}
-
 // NewHistoryCommand returns `capstan history`.
-func NewHistoryCommand(options *cli.Options) *cobra.Command {
-	o := &historyOptions{Options: options}
+func NewHistoryCommand(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history PROVIDER",
 		Short: "Show the revisions of a provider's release",
@@ -38,31 +29,30 @@ became healthy, and the digest of its chart.`,
   capstan history infrastructure-aws -o yaml`,
 		Args:              cli.Arguments(1, 1, "one provider"),
 		ValidArgsFunction: cli.CompleteProvider,
-		RunE:              cli.Run(o.run),
 	}
-	o.cluster = cli.AddClusterFlags(cmd.Flags())
-	o.output = cli.AddOutputFlags(cmd.Flags())
+	flags := cli.AddClusterFlags(cmd.Flags())
+	output := cli.AddOutputFlags(cmd.Flags())
+
+	cmd.RunE = cli.Run(func(ctx context.Context, args []string) error {
+		printer, cluster, err := o.Connect(output, flags)
+		if err != nil {
+			return err
+		}
+
+		p, err := cluster.Find(ctx, args[0])
+		if err != nil {
+			return err
+		}
+
+		views, err := cluster.Views().History(ctx, p)
+		if err != nil {
+			return err
+		}
+
+		return printHistory(printer, views, time.Now())
+	})
 
 	return cmd
-}
-
-func (o *historyOptions) run(ctx context.Context, args []string) error {
-	printer, cluster, err := o.Connect(o.output, o.cluster)
-	if err != nil {
-		return err
-	}
-
-	p, err := cluster.Find(ctx, args[0])
-	if err != nil {
-		return err
-	}
-
-	views, err := cluster.Views().History(ctx, p)
-	if err != nil {
-		return err
-	}
-
-	return printHistory(printer, views, time.Now())
 }
 
 func revisionStyle(v view.Revision) cli.Style {
