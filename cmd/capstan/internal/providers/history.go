@@ -55,15 +55,9 @@ became healthy, and the digest of its chart.`,
 	return cmd
 }
 
-func revisionStyle(v view.Revision) cli.Style {
-	switch v.Status {
-	case v1alpha2.RevisionDeployed:
-		return cli.Green
-	case v1alpha2.RevisionFailed:
-		return cli.Red
-	default:
-		return cli.Plain
-	}
+// revisionStyles are those of revisions that say more than others.
+var revisionStyles = map[v1alpha2.RevisionStatus]cli.Style{
+	v1alpha2.RevisionDeployed: cli.Green, v1alpha2.RevisionFailed: cli.Red,
 }
 
 func printHistory(printer *cli.Printer, views []view.Revision, now time.Time) error {
@@ -80,7 +74,7 @@ func printHistory(printer *cli.Printer, views []view.Revision, now time.Time) er
 	header := columns("REVISION", "AGE", "STATUS", "HEALTHY", "VERSION", "BY", "REASON", "CHART", "DESCRIPTION")
 
 	return cli.PrintList(printer, header, views, func(v view.Revision) cli.Row {
-		return cli.Row{Style: revisionStyle(v), Cells: columns(
+		return cli.Row{Style: revisionStyles[v.Status], Cells: columns(
 			strconv.Itoa(v.Revision),
 			duration.HumanDuration(now.Sub(v.Updated)),
 			string(v.Status),

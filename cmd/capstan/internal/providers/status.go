@@ -284,15 +284,15 @@ func statusTable(views []view.Provider, printer *cli.Printer, now time.Time) ([]
 		count[v.Label]++
 	}
 
-	columns := func(name, version, wanted, revision, ready, age, message string, wide ...string) []string {
+	columns := func(all ...string) []string {
 		switch {
 		case printer.Format == cli.FormatWide:
-			return slices.Concat([]string{name}, wide, []string{version, wanted, revision, ready, age, message})
+			return all
 		case printer.Width > 0 && printer.Width < narrow:
-			return []string{name, version, wanted, message}
+			return []string{all[0], all[4], all[5], all[9]}
 		}
 
-		return []string{name, version, wanted, revision, ready, age, message}
+		return slices.Delete(all, 1, 4)
 	}
 	rows := make([]cli.Row, 0, len(views))
 
@@ -307,12 +307,12 @@ func statusTable(views []view.Provider, printer *cli.Printer, now time.Time) ([]
 			revision = strconv.Itoa(v.Release.Revision)
 		}
 
-		cells := columns(name, cmp.Or(v.Version, "-"), cmp.Or(v.Chosen, v.Wanted, "-"), cmp.Or(revision, "-"), v.Ready,
-			age(v.Created.Time, now), v.Verdict.String(), v.Namespace, cmp.Or(v.Contract, "-"), v.Newest())
+		cells := columns(name, v.Namespace, cmp.Or(v.Contract, "-"), v.Newest(), cmp.Or(v.Version, "-"),
+			cmp.Or(v.Chosen, v.Wanted, "-"), cmp.Or(revision, "-"), v.Ready, age(v.Created.Time, now), v.Verdict.String())
 
 		rows = append(rows, cli.Row{Style: style(v), Cells: cells})
 	}
 
-	return columns("NAME", "VERSION", "WANTED", "REVISION", "READY", "AGE", "MESSAGE",
-		"NAMESPACE", "CONTRACT", "AVAILABLE"), rows
+	return columns("NAME", "NAMESPACE", "CONTRACT", "AVAILABLE", "VERSION", "WANTED", "REVISION", "READY", "AGE",
+		"MESSAGE"), rows
 }

@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,15 +72,9 @@ func appendTree(trees []cli.Node, text string, style cli.Style, lines []string) 
 	return append(trees, n)
 }
 
+// style returns that of a provider.
 func style(v view.Provider) cli.Style {
-	switch v.Verdict.State {
-	case view.Failing:
-		return cli.Red
-	case view.Ready:
-		return cli.Green
-	default:
-		return cli.Yellow
-	}
+	return cmp.Or(map[view.State]cli.Style{view.Failing: cli.Red, view.Ready: cli.Green}[v.Verdict.State], cli.Yellow)
 }
 
 func versionLine(v view.Provider) string {

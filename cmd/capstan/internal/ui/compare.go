@@ -98,7 +98,7 @@ func (p *Compare) addChanges(changes []objectdiff.Change) {
 			continue
 		}
 
-		change := Change{Level: changeLevel(c.Kind), Object: shorten(c.Object, maxLine), Kind: string(c.Kind)}
+		change := Change{Level: changeLevels[c.Kind], Object: shorten(c.Object, maxLine), Kind: string(c.Kind)}
 
 		for line := range strings.Lines(c.Diff) {
 			if shown == maxLines {
@@ -107,7 +107,8 @@ func (p *Compare) addChanges(changes []objectdiff.Change) {
 
 			shown++
 
-			change.Lines = append(change.Lines, newLine(strings.TrimSuffix(line, "\n")))
+			text := shorten(strings.TrimSuffix(line, "\n"), maxLine)
+			change.Lines = append(change.Lines, Line{Kind: lineKinds[line[0]], Text: text})
 		}
 
 		p.Changes = append(p.Changes, change)
@@ -121,28 +122,10 @@ func (p *Compare) addChanges(changes []objectdiff.Change) {
 	}
 }
 
-func changeLevel(kind objectdiff.Kind) string {
-	switch kind {
-	case objectdiff.Created:
-		return levelGood
-	case objectdiff.Deleted:
-		return levelBad
-	default:
-		return levelBusy
-	}
+// changeLevels are the levels of the kinds of changes.
+var changeLevels = map[objectdiff.Kind]string{
+	objectdiff.Created: levelGood, objectdiff.Changed: levelBusy, objectdiff.Deleted: levelBad,
 }
 
-func newLine(text string) Line {
-	line := Line{Text: shorten(text, maxLine)}
-
-	switch {
-	case strings.HasPrefix(text, "+"):
-		line.Kind = "added"
-	case strings.HasPrefix(text, "-"):
-		line.Kind = "removed"
-	case strings.HasPrefix(text, "@@"):
-		line.Kind = "hunk"
-	}
-
-	return line
-}
+// lineKinds are the kinds of the lines of a unified diff, by how they begin.
+var lineKinds = map[byte]string{'+': "added", '-': "removed", '@': "hunk"}
