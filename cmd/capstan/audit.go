@@ -79,9 +79,13 @@ func (o *auditOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	o.audit.Providers, err = selectProviders(ctx, cluster, args)
-	if err != nil {
-		return err
+	if len(args) > 0 || cluster.Namespace != "" { // otherwise all, also those that Capstan does not manage
+		selected, err := cluster.FindAll(ctx, args)
+		if err != nil {
+			return err
+		}
+
+		o.audit.Providers = cli.Map(selected, v1alpha2.Label)
 	}
 
 	// They say what types of objects they manage. Without them, only the known types of providers are checked.
@@ -102,16 +106,4 @@ func (o *auditOptions) run(ctx context.Context, args []string) error {
 	}
 
 	return report.Print(subject, audit.Check(snapshot, o.audit))
-}
-
-// selectProviders returns the labels of the providers that the arguments and --namespace select; nil if
-// that is all providers of the cluster.
-func selectProviders(ctx context.Context, cluster *cli.Cluster, args []string) ([]string, error) {
-	if len(args) == 0 && cluster.Namespace == "" {
-		return nil, nil
-	}
-
-	selected, err := cluster.FindAll(ctx, args)
-
-	return cli.Map(selected, v1alpha2.Label), err
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/catalog"
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/source"
-	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
@@ -177,9 +176,4 @@ func fetch(ctx context.Context, place string, from *source.Source, version strin
 	}
 
 	return &published{place: place, chart: release.Chart, bundle: release.Bundle, names: release.Names}, err
-}
-
-// isMissing reports whether a version lacks a file.
-func isMissing(err error) bool {
-	return transport.Is(err, transport.Invalid) || transport.Is(err, transport.NotFound)
 }

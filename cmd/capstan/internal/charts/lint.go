@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/contract"
 )
@@ -98,6 +99,11 @@ func (o *lintOptions) lint(ctx context.Context, argument string) ([]contract.Fin
 	}
 
 	return opened.lint(o.input.identity)
+}
+
+// isMissing reports whether a version lacks a file.
+func isMissing(err error) bool {
+	return transport.Is(err, transport.Invalid) || transport.Is(err, transport.NotFound)
 }
 
 func fileNames(folder string) ([]string, error) {

@@ -269,5 +269,5 @@ func describe(providers []v1alpha2.Provider) string {
 	return object.List(names, MaxNamed)
 }
 
-// MaxNamed bounds how many providers a message names.
+// MaxNamed bounds how many providers or objects a message names.
 const MaxNamed = 10

@@ -114,16 +114,13 @@ func (c *deleteChecker) needCore(core v1alpha2.Provider) []string {
 	var others []string
 
 	for _, p := range c.all {
-		if p.GetStatus().Release != nil && v1alpha2.Cluster(p) == v1alpha2.Cluster(core) && !c.isSelected(p) {
+		selected := slices.ContainsFunc(c.selected, func(s v1alpha2.Provider) bool { return s.GetUID() == p.GetUID() })
+		if p.GetStatus().Release != nil && v1alpha2.Cluster(p) == v1alpha2.Cluster(core) && !selected {
 			others = append(others, v1alpha2.Label(p))
 		}
 	}
 
 	return others
-}
-
-func (c *deleteChecker) isSelected(p v1alpha2.Provider) bool {
-	return slices.ContainsFunc(c.selected, func(s v1alpha2.Provider) bool { return s.GetUID() == p.GetUID() })
 }
 
 // checkCRDs finds the CRDs that are deleted with the provider.

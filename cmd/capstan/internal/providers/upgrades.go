@@ -26,9 +26,8 @@ type installedProvider struct {
 	Label, Version, Contract string
 	// Available are the versions that the provider's source has, newest first.
 	Available []v1alpha2.AvailableUpgrade
-	// Unknown is why the source could not be read, and unread the error; empty if it was.
-	Unknown string
-	unread  error
+	// unread is why the source could not be read; nil if it was.
+	unread error
 }
 
 // upgradePlan upgrades all providers in a cluster to a contract.
@@ -169,7 +168,9 @@ func planVersion(providers []*installedProvider, requested string) (upgradePlan,
 func (p *upgradePlan) add(provider *installedProvider, wanted func(v1alpha2.AvailableUpgrade) bool) upgradeStep {
 	step := upgradeStep{
 		Provider: provider.Label, Resource: provider.Resource, From: provider.Version, Contract: provider.Contract,
-		Unknown: provider.Unknown,
+	}
+	if provider.unread != nil {
+		step.Unknown = provider.unread.Error()
 	}
 
 	newer := provider.newer()

@@ -107,7 +107,11 @@ func (o *adoptOptions) run(ctx context.Context, args []string) error {
 		a.print(printer)
 	}
 
-	if err := unknownVariables(adoptions); err != nil || o.dryRun {
+	providers := cli.Map(adoptions, func(a *adoption) *provider { return &a.provider })
+
+	err = incomplete(providers, "set them in the environment or in clusterctl's configuration file, as they were when "+
+		"the provider was installed")
+	if err != nil || o.dryRun {
 		return err
 	}
 
@@ -257,17 +261,6 @@ func (a *adoption) print(printer *cli.Printer) {
 	}
 }
 
-// unknownVariables returns an error if required variables have no value.
-func unknownVariables(adoptions []*adoption) error {
-	providers := cli.Map(adoptions, func(a *adoption) *provider { return &a.provider })
-
-	return incomplete(providers, "set them in the environment or in clusterctl's configuration file, as they were when "+
-		"the provider was installed")
-}
-
-// maxDisrupted is how many objects an error names.
-const maxDisrupted = 10
-
 // disruption returns an error if objects would be recreated, pods would restart, or Secrets get other content.
 func disruption(adoptions []*adoption) error {
 	var all []string
@@ -281,7 +274,7 @@ func disruption(adoptions []*adoption) error {
 
 	return fmt.Errorf("nothing was changed, because the adoption would recreate, restart or change the content of %s, "+
 		"as shown above; set the variables that the providers were installed with, or repeat the command with --yes",
-		object.List(all, maxDisrupted))
+		object.List(all, cli.MaxNamed))
 }
 
 // adopt creates the resources, and waits until the providers are ready. It can be repeated after an error.
