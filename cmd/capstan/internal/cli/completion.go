@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -116,7 +118,8 @@ func completeNames(providers []v1alpha2.Provider, args []string, word string) []
 
 		for _, p := range providers {
 			if text := name(p); strings.HasPrefix(text, word) && !slices.Contains(args, text) {
-				found = append(found, cobra.CompletionWithDesc(text, versionAndNamespace(p)))
+				found = append(found, cobra.CompletionWithDesc(text,
+					cmp.Or(ptr.Deref(p.GetStatus().InstalledVersion, ""), "not installed")+" in "+p.GetNamespace()))
 			}
 		}
 
@@ -126,16 +129,6 @@ func completeNames(providers []v1alpha2.Provider, args []string, word string) []
 	}
 
 	return nil
-}
-
-// versionAndNamespace returns a provider's version and namespace.
-func versionAndNamespace(p v1alpha2.Provider) string {
-	version := "not installed"
-	if installed := p.GetStatus().InstalledVersion; installed != nil {
-		version = *installed
-	}
-
-	return version + " in " + p.GetNamespace()
 }
 
 // completeUpgrades returns the arguments for all versions that the provider with a label can be upgraded to.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -93,12 +94,7 @@ func (o *adoptOptions) run(ctx context.Context, args []string) error {
 	}
 
 	if printer.Format != cli.FormatTable {
-		var manifests []client.Object
-		for _, a := range adoptions {
-			manifests = append(manifests, a.manifests()...)
-		}
-
-		return printer.Manifests(manifests, "values of variables")
+		return printer.Manifests(slices.Concat(cli.Map(adoptions, (*adoption).manifests)...), "values of variables")
 	}
 
 	printer.Printf("%s installed by clusterctl", object.Count(len(adoptions), "provider"))

@@ -135,8 +135,13 @@ func namespace(name string) *corev1.Namespace {
 	}
 }
 
-// objects returns the provider's Namespace, the Secret with its variables if it has any, and its resource.
+// objects returns the provider's Namespace, the Secret with its variables if it has any, and its resource; none of a
+// provider that exists.
 func (p *provider) objects() []client.Object {
+	if p.exists {
+		return nil
+	}
+
 	objects := []client.Object{namespace(p.resource.GetNamespace())}
 
 	if secret := p.secret(); secret != nil {
@@ -145,19 +150,6 @@ func (p *provider) objects() []client.Object {
 	}
 
 	return append(objects, p.resource)
-}
-
-// manifests returns the objects of the providers that the cluster does not have yet.
-func (p *setupPlan) manifests() []client.Object {
-	var all []client.Object
-
-	for _, provider := range p.providers {
-		if !provider.exists {
-			all = append(all, provider.objects()...)
-		}
-	}
-
-	return all
 }
 
 // secretKey returns the name of the Secret that the command writes.

@@ -5,6 +5,7 @@ package setup
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -117,7 +118,7 @@ func (o *options) run(ctx context.Context, _ []string) error {
 		o.Warnf("%s", err)
 		fallthrough
 	case !isTable:
-		return printer.Manifests(plan.manifests(), "values of variables")
+		return printer.Manifests(slices.Concat(cli.Map(plan.providers, (*provider).objects)...), "values of variables")
 	case err != nil:
 		return err
 	}

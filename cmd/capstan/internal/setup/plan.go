@@ -58,8 +58,12 @@ func (o *options) plan(ctx context.Context, cluster *cli.Cluster) (*setupPlan, e
 		return nil, err
 	}
 
-	if err := o.planCharts(ctx, cluster, p); err != nil {
-		return nil, err
+	if p.certManager, p.certManagerNote, err = o.planCertManager(ctx, cluster); err != nil {
+		return nil, fmt.Errorf("cert-manager: %w", err)
+	}
+
+	if p.operator, p.operatorNote, err = o.planOperator(ctx, cluster); err != nil {
+		return nil, fmt.Errorf("the operator: %w", err)
 	}
 
 	return p, o.planProviders(ctx, cluster, p, selected, existing)
@@ -76,21 +80,6 @@ func checkName(existing []v1alpha2.Provider, added v1alpha2.Provider) error {
 			return fmt.Errorf("%s exists for another cluster (spec.kubeConfig); for this one, create a resource in another "+
 				"namespace", v1alpha2.FullName(e))
 		}
-	}
-
-	return nil
-}
-
-// planCharts finds out whether cert-manager and the operator have to be installed.
-func (o *options) planCharts(ctx context.Context, cluster *cli.Cluster, p *setupPlan) error {
-	var err error
-
-	if p.certManager, p.certManagerNote, err = o.planCertManager(ctx, cluster); err != nil {
-		return fmt.Errorf("cert-manager: %w", err)
-	}
-
-	if p.operator, p.operatorNote, err = o.planOperator(ctx, cluster); err != nil {
-		return fmt.Errorf("the operator: %w", err)
 	}
 
 	return nil
