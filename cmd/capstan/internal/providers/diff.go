@@ -100,11 +100,7 @@ func (o *diffOptions) difference(ctx context.Context, cluster *cli.Cluster, p v1
 		return nil, err
 	}
 
-	if c.Withheld != "" {
-		o.Warnf("%s", c.Withheld)
-	}
-
-	return &difference{Provider: v1alpha2.Label(p), From: c.From, To: c.To, Objects: c.Changes}, nil
+	return o.describe(p, &plan.Preview{Plan: plan.Plan{Version: c.To}}, c, nil), nil
 }
 
 // compare compares the current revision of the release with what would be installed.
@@ -205,7 +201,7 @@ func (o *diffOptions) describe(
 	}
 
 	var skipped []string
-	if plan.Chart != nil { // a rollback has none
+	if plan.Chart != nil { // a revision has none
 		skipped = offers.SkippedMinors(c.From, plan.Version, plan.Chart.Minors())
 	}
 

@@ -250,35 +250,30 @@ func crdTree(crds []view.CRD) cli.Node {
 
 // eventLines returns the newest event of each reason. What is shown above is not repeated.
 func eventLines(v view.Provider, now time.Time) []string {
-	type group struct {
-		newest view.Event
-		count  int32
+	count := map[string]int32{}
+	for _, e := range v.Details.Events {
+		count[e.Reason] += e.Count
 	}
 
-	var groups []*group
+	var lines []string
 
 	for _, e := range v.Details.Events { // newest first
-		i := slices.IndexFunc(groups, func(g *group) bool { return g.newest.Reason == e.Reason })
-		if i < 0 {
-			groups = append(groups, &group{newest: e})
-			i = len(groups) - 1
+		times := count[e.Reason]
+		if times == 0 {
+			continue
 		}
 
-		groups[i].count += e.Count
-	}
+		count[e.Reason] = 0
 
-	lines := make([]string, 0, len(groups))
-
-	for _, g := range groups {
-		line := fmt.Sprintf("%s ago: %s", age(g.newest.Time.Time, now), g.newest.Reason)
-		if g.count > 1 {
-			line += fmt.Sprintf(" (%d times)", g.count)
+		line := fmt.Sprintf("%s ago: %s", age(e.Time.Time, now), e.Reason)
+		if times > 1 {
+			line += fmt.Sprintf(" (%d times)", times)
 		}
 
-		repeats := strings.Contains(strings.Join(v.Ignored, "; "), g.newest.Message) || slices.ContainsFunc(
-			v.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, g.newest.Message) })
+		repeats := strings.Contains(strings.Join(v.Ignored, "; "), e.Message) || slices.ContainsFunc(
+			v.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, e.Message) })
 		if !repeats {
-			line += ": " + g.newest.Message
+			line += ": " + e.Message
 		}
 
 		lines = append(lines, line)

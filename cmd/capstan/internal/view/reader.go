@@ -223,25 +223,19 @@ func (r *Reader) History(ctx context.Context, p v1alpha2.Provider) ([]Revision, 
 	}
 
 	observed, err := r.Observe(ctx, p)
-	if apierrors.IsForbidden(err) {
-		return RecordedHistory(p), nil
-	}
-
-	if err != nil {
-		return nil, err
-	}
-
 	records := make([]*release.Record, len(observed.Revisions))
 
 	for i, revision := range observed.Revisions {
-		records[i], err = r.record(ctx, observed, revision)
-		if apierrors.IsForbidden(err) {
-			return RecordedHistory(p), nil
+		if err == nil {
+			records[i], err = r.record(ctx, observed, revision)
 		}
+	}
 
-		if err != nil {
-			return nil, err
-		}
+	switch {
+	case apierrors.IsForbidden(err):
+		return RecordedHistory(p), nil
+	case err != nil:
+		return nil, err
 	}
 
 	return NewHistory(observed.Revisions, records), nil
