@@ -259,7 +259,7 @@ func (o *mirrorOptions) copyToArchive(ctx context.Context, items []*mirror.Item)
 		return err
 	}
 
-	o.Hintf("%s contains %s. To copy it to a registry, run `capstan mirror --archive %s --to oci://REGISTRY/PATH`.",
+	o.Printf("%s contains %s. To copy it to a registry, run `capstan mirror --archive %s --to oci://REGISTRY/PATH`.",
 		o.to, summary(items), o.to)
 
 	return nil

@@ -73,8 +73,8 @@ func CompleteProviderVersions(
 	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// CompleteKnown returns what completes a single argument with the labels of the providers of the catalog, or a flag with
-// the names of those of a type. It needs no management cluster.
+// CompleteKnown returns what completes a single argument with the labels of the providers of the catalog, or a flag
+// with the names of those of a type. It needs no management cluster.
 func CompleteKnown(of v1alpha2.ProviderType) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {

@@ -64,6 +64,6 @@ func (p ProgramVersion) Differences(operator ProgramVersion) []string {
 	return warnings
 }
 
-// minor returns the minor version, such as v1.2, of a version; empty if it is not semantic, such as that of a development
-// build.
+// minor returns the minor version, such as v1.2, of a version; empty if it is not semantic, such as that of a
+// development build.
 func minor(version string) string { return semver.MajorMinor("v" + strings.TrimPrefix(version, "v")) }

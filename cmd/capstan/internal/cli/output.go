@@ -186,8 +186,8 @@ type Row struct {
 	Style Style
 }
 
-// Table prints rows in aligned columns below a header. Without a header there are only the rows. On a terminal, the last
-// cell of a row is wrapped, and what precedes it is cut.
+// Table prints rows in aligned columns below a header. Without a header there are only the rows. On a terminal, the
+// last cell of a row is wrapped, and what precedes it is cut.
 func (p *Printer) Table(header []string, rows []Row) error {
 	if len(header) > 0 {
 		rows = append([]Row{{Cells: header, Style: Bold}}, rows...)

@@ -26,8 +26,8 @@ func NewProgress(out io.Writer) *Progress {
 	return &Progress{out: out, width: width, height: height}
 }
 
-// Show sets the lines that change; without any, it removes them. Only the rows that become others are written. Without a
-// terminal it does nothing.
+// Show sets the lines that change; without any, it removes them. Only the rows that become others are written. Without
+// a terminal it does nothing.
 func (p *Progress) Show(lines ...string) {
 	if !p.isTerminal() {
 		return

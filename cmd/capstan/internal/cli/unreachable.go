@@ -20,8 +20,8 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("the API server %s does not answer: %v; check that it runs, and that %s is right, or select another "+
-		"cluster with --kubeconfig or --context", e.server, e.err, e.origin)
+	return fmt.Sprintf("the API server %s does not answer: %v; check that it runs, and that %s is right, or select "+
+		"another cluster with --kubeconfig or --context", e.server, e.err, e.origin)
 }
 
 // Unwrap returns the error of the connection.

@@ -162,7 +162,7 @@ func (o *rollbackOptions) end(ctx context.Context, cluster *cli.Cluster, p v1alp
 	}
 
 	if o.undo && wanted != v.Version {
-		o.Hintf("To stay with %s, answer no, and run `capstan rollback %s --keep`.", v.Version, v.Label)
+		o.Printf("To stay with %s, answer no, and run `capstan rollback %s --keep`.", v.Version, v.Label)
 	}
 
 	return change, o.Confirm(ctx, "Apply "+after.GetSpec().Version+"?")

@@ -251,7 +251,7 @@ func (o *upgradeApplyOptions) versions(
 	slices.Sort(newest)
 
 	if len(versions) == 0 {
-		o.Hintf("There is nothing to upgrade; `capstan upgrade plan` shows the available upgrades.")
+		o.Printf("There is nothing to upgrade; `capstan upgrade plan` shows the available upgrades.")
 	}
 
 	return versions, slices.Compact(newest), nil

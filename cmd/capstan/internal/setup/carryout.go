@@ -28,7 +28,8 @@ func (o *options) carryOut(ctx context.Context, cluster *cli.Cluster, p *setupPl
 	if p.operator != nil {
 		o.Printf("Installing %s", p.operator)
 
-		if err := create(ctx, cluster, append([]client.Object{namespace(p.operator.namespace)}, p.operator.mounted...)...); err != nil {
+		objects := append([]client.Object{namespace(p.operator.namespace)}, p.operator.mounted...)
+		if err := create(ctx, cluster, objects...); err != nil {
 			return err
 		}
 

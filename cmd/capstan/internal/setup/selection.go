@@ -107,7 +107,8 @@ func (s selection) wanted(first bool) ([]wanted, error) {
 			}
 
 			if slices.ContainsFunc(all, func(o wanted) bool { return o.label() == w.label() }) {
-				return nil, fmt.Errorf("--%s: %s is named twice; a cluster can have each provider only once", cli.TypeName(t), w.name)
+				return nil, fmt.Errorf("--%s: %s is named twice; a cluster can have each provider only once",
+					cli.TypeName(t), w.name)
 			}
 
 			all = append(all, w)
