@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +12,8 @@ import (
 func Load(file string) (*Catalog, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("configuration file: %w", err)
+		return nil, fmt.Errorf("configuration file %s cannot be read: %w; correct its path or its permissions", file,
+			errors.Unwrap(err))
 	}
 
 	c, err := Parse(data)

@@ -79,19 +79,26 @@ func (o *auditOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	o.audit.Providers, err = selectProviders(ctx, cluster, args)
+	if len(args) > 0 || cluster.Namespace != "" { // otherwise all, also those that Capstan does not manage
+		selected, err := cluster.FindAll(ctx, args)
+		if err != nil {
+			return err
+		}
+
+		o.audit.Providers = cli.Map(selected, v1alpha2.Label)
+	}
+
+	// They say what types of objects they manage. Without them, only the known types of providers are checked.
+	managers, unread := cluster.AllProviders(ctx)
+
+	snapshot, err := audit.Read(ctx, cluster.Config, usage.TypesByLabel(managers), o.limits)
 	if err != nil {
 		return err
 	}
 
-	resources, unread := managers(ctx, cluster)
-
-	snapshot, err := audit.Read(ctx, cluster.Config, usage.TypesByLabel(resources), o.limits)
-	if err != nil {
-		return err
+	if unread != nil {
+		snapshot.Unread = append(snapshot.Unread, audit.Unread{Name: audit.ProvidersName, Reason: unread.Error()})
 	}
-
-	snapshot.Unread = append(snapshot.Unread, unread...)
 
 	subject := "the management cluster"
 	if len(args) > 0 {
@@ -99,46 +106,4 @@ func (o *auditOptions) run(ctx context.Context, args []string) error {
 	}
 
 	return report.Print(subject, audit.Check(snapshot, o.audit))
-}
-
-// managers returns the resources of all providers, which say what types of objects the providers manage, and what of
-// them could not be read. Without them, only the known types of providers are checked.
-func managers(ctx context.Context, cluster *cli.Cluster) ([]v1alpha2.Provider, []audit.Unread) {
-	var resources []v1alpha2.Provider
-
-	exist, err := cluster.HasProviderKinds()
-	if exist {
-		resources, err = cluster.ProvidersIn(ctx, "")
-	}
-
-	if err != nil {
-		return nil, []audit.Unread{{Name: audit.ProvidersName, Reason: err.Error()}}
-	}
-
-	return resources, nil
-}
-
-// selectProviders returns the labels of the providers that the arguments and --namespace select; nil if
-// that is all providers of the cluster.
-func selectProviders(ctx context.Context, cluster *cli.Cluster, args []string) ([]string, error) {
-	if len(args) == 0 && cluster.Namespace == "" {
-		return nil, nil
-	}
-
-	find := cluster.Providers
-	if len(args) > 0 {
-		find = func(ctx context.Context) ([]v1alpha2.Provider, error) { return cluster.FindAll(ctx, args) }
-	}
-
-	selected, err := find(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	labels := make([]string, 0, len(selected))
-	for _, p := range selected {
-		labels = append(labels, v1alpha2.Label(p))
-	}
-
-	return labels, nil
 }

@@ -46,6 +46,10 @@ func main() {
 	exit := &cli.ExitError{Code: 1, Err: err}
 	errors.As(err, &exit)
 
+	if unreachable := new(cli.UnreachableError); errors.As(exit.Err, &unreachable) {
+		exit.Err = unreachable // whatever was asked
+	}
+
 	if interrupted { // which is no reason of what the error is about
 		exit.Err = errors.New("interrupted")
 	}
@@ -116,16 +120,12 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 			providers.NewDiffCommand(options),
 			newUICommand(options),
 		}},
-		{"Change", []*cobra.Command{
+		{"Change", append(providers.NewSuspensionCommands(options),
 			providers.NewUpgradeCommand(options),
 			providers.NewReconcileCommand(options),
 			providers.NewRollbackCommand(options),
-			providers.NewSuspendCommand(options),
-			providers.NewResumeCommand(options),
-			providers.NewPauseCommand(options),
-			providers.NewUnpauseCommand(options),
 			providers.NewDeleteCommand(options),
-		}},
+		)},
 		{"Check and build", []*cobra.Command{
 			charts.NewLintCommand(options),
 			newAuditCommand(options),

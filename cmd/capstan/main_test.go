@@ -79,7 +79,7 @@ func TestLintExitCodes(t *testing.T) {
 			[]string{clitest.BrokenProvider(t, sampleProviders, "error")},
 			2,
 			"error references/webhook-service",
-			"does not conform to the contracts: ",
+			"does not conform to the contracts\n",
 		},
 		{"a warning", []string{clitest.BrokenProvider(t, sampleProviders, "warning")}, 0, "1 warning", ""},
 		{
@@ -87,7 +87,7 @@ func TestLintExitCodes(t *testing.T) {
 			[]string{clitest.BrokenProvider(t, sampleProviders, "warning"), "--fail-on", "warning"},
 			2,
 			"1 warning",
-			"1 warning",
+			"does not conform to the contracts\n",
 		},
 		{
 			"an error as JSON",
@@ -132,6 +132,62 @@ func TestMisspelt(t *testing.T) {
 	exitCode, help, _ := runMain(t, "upgrade")
 	NewWithT(t).Expect(exitCode).To(BeZero())
 	NewWithT(t).Expect(help).To(ContainSubstring("Usage:\n  capstan upgrade COMMAND\n"))
+}
+
+// unreachable makes a kubeconfig the user's own whose API server does not listen, and returns its path.
+func unreachable(t *testing.T) string {
+	t.Helper()
+	clitest.WithoutConfiguration(t)
+
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	NewWithT(t).Expect(os.WriteFile(file, []byte(`apiVersion: v1
+kind: Config
+current-context: one
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: one, context: {cluster: c}}]
+`), 0o600)).To(Succeed())
+	t.Setenv("KUBECONFIG", file)
+
+	return file
+}
+
+// TestUnreachable: all commands say the same if nothing listens where the API server should.
+func TestUnreachable(t *testing.T) {
+	file := unreachable(t)
+
+	for _, args := range []string{
+		"status", "status --wait", "audit", "adopt", "init", "uninstall", "mirror --installed --dry-run",
+	} {
+		exitCode, _, stderr := runMain(t, strings.Fields(args)...)
+		NewWithT(t).Expect(exitCode).To(Equal(1), args)
+		NewWithT(t).Expect(stderr).To(Equal("Error: the API server http://127.0.0.1:1 does not answer: dial tcp "+
+			"127.0.0.1:1: connect: connection refused; check that it runs, and that context one of "+file+" is right, or "+
+			"select another cluster with --kubeconfig or --context\n"), args)
+	}
+}
+
+// TestMissingFiles: the error for a file that a flag or an argument names says what to correct.
+func TestMissingFiles(t *testing.T) {
+	unreachable(t)
+
+	const fix = " cannot be read: no such file or directory; correct its path or its permissions\n"
+
+	for args, want := range map[string]string{
+		"diff -f none.yaml":                                "none.yaml" + fix,
+		"permissions -f none.yaml":                         "none.yaml" + fix,
+		"mirror -f none.yaml --dry-run":                    "none.yaml" + fix,
+		"mirror --archive none.tar --dry-run":              "none.tar" + fix,
+		"mirror aws --config none.yaml --dry-run":          "aws: configuration file none.yaml" + fix,
+		"providers --config none.yaml":                     "configuration file none.yaml" + fix,
+		"chart build folder/none.tgz":                      "folder/none.tgz" + fix,
+		"lint folder/none.tgz":                             "folder/none.tgz" + fix,
+		"mirror aws --registry-config none.json --dry-run": "--registry-config: none.json" + fix,
+		"mirror aws --registry-ca none.crt --to oci://a.b": "--registry-ca: none.crt" + fix,
+	} {
+		exitCode, _, stderr := runMain(t, strings.Fields(args)...)
+		NewWithT(t).Expect(exitCode).To(Equal(1), args)
+		NewWithT(t).Expect(stderr).To(HaveSuffix("Error: "+want), args)
+	}
 }
 
 // Shells call the program like this; the last line is a directive for them.

@@ -19,17 +19,8 @@ import (
 // loopback is the address that the page is served at.
 const loopback = "127.0.0.1"
 
-// uiOptions are the flags of `ui`.
-type uiOptions struct {
-	*cli.Options
-
-	cluster *cli.ClusterFlags
-	port    uint16
-}
-
 // newUICommand returns `capstan ui`.
-func newUICommand(shared *cli.Options) *cobra.Command {
-	o := &uiOptions{Options: shared}
+func newUICommand(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Show the status of the providers in your browser",
@@ -41,42 +32,40 @@ the values of variables and Secrets.`,
 		Example: `  capstan ui
   capstan ui --context production --port 8080`,
 		Args: cli.Arguments(0, 0, "no arguments"),
-		RunE: cli.Run(o.run),
 	}
-	flags := cmd.Flags()
-	o.cluster = cli.AddClusterFlags(flags)
-	flags.Uint16Var(&o.port, "port", 0, "Port of the page. Default: any that is free.")
+	flags := cli.AddClusterFlags(cmd.Flags())
+	port := cmd.Flags().Uint16("port", 0, "Port of the page. Default: any that is free.")
+
+	cmd.RunE = cli.Run(func(ctx context.Context, _ []string) error {
+		cluster, err := flags.Connect()
+		if err != nil {
+			return err
+		}
+
+		// This fails with a helpful message if the cluster cannot be used.
+		_, warning, err := cluster.Visible(ctx)
+		if err != nil {
+			return err
+		}
+
+		if warning != "" {
+			o.Warnf("%s", warning)
+		}
+
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(int(*port))))
+		if err != nil {
+			return fmt.Errorf("serve the status page: %w; select another --port", err)
+		}
+
+		site := ui.NewSite(clusterReader{cluster.Views(), cluster}, shownServer(cluster.Config), listener.Addr())
+
+		o.Printf("The status page is at %s", site.URL())
+		o.Printf("Press Ctrl-C to stop.")
+
+		return site.Serve(ctx, listener)
+	})
 
 	return cmd
-}
-
-func (o *uiOptions) run(ctx context.Context, _ []string) error {
-	cluster, err := o.cluster.Connect()
-	if err != nil {
-		return err
-	}
-
-	// This fails with a helpful message if the cluster cannot be used.
-	_, warning, err := cluster.Visible(ctx)
-	if err != nil {
-		return err
-	}
-
-	if warning != "" {
-		o.Warnf("%s", warning)
-	}
-
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(int(o.port))))
-	if err != nil {
-		return fmt.Errorf("serve the status page: %w; select another --port", err)
-	}
-
-	site := ui.NewSite(clusterReader{cluster.Views(), cluster}, shownServer(cluster.Config), listener.Addr())
-
-	o.Printf("The status page is at %s", site.URL())
-	o.Printf("Press Ctrl-C to stop.")
-
-	return site.Serve(ctx, listener)
 }
 
 // shownServer returns the address of an API server without what may be credentials, also in the path.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/controllers"
 )
@@ -56,7 +55,7 @@ func (o *versionOptions) run(ctx context.Context, _ []string) error {
 		return err
 	}
 
-	v := versions{Client: cli.ProgramVersion{Version: o.Version, ChartFormat: chartgen.Version}}
+	v := versions{Client: o.ProgramVersion()}
 
 	if !o.client {
 		if err := o.findOperator(ctx, &v); err != nil {
@@ -89,7 +88,7 @@ func (o *versionOptions) findOperator(ctx context.Context, v *versions) error {
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 
-	namespace := cmp.Or(o.operatorNamespace, o.cluster.Namespace())
+	namespace := cmp.Or(o.operatorNamespace, cluster.Namespace)
 
 	installed, err := cli.FindOperator(ctx, cluster.Client, namespace)
 	if err != nil {

@@ -502,12 +502,12 @@ var _ = Describe("The command line", Ordered, func() {
 		before := cli.writes()
 		inUse := "1 object still exists: 1 " + t.crd() + " (e.g. default/production)"
 
-		cli.fail(ctx, "delete", "--all", "--include-crds").To(And(
+		cli.fail(ctx, "delete", "--all", "--include-crd").To(And(
 			HavePrefix("Error: nothing is deleted, because not all providers can be removed:\n"+
 				"  InfrastructureProvider cli/cli: "+inUse+"; delete them first, or use --force"),
 			Not(ContainSubstring("docker")),
 		))
-		cli.fail(ctx, "delete", "--all", "--include-crds", "--force").To(ContainSubstring("CRDs are not deleted then"))
+		cli.fail(ctx, "delete", "--all", "--include-crd", "--force").To(ContainSubstring("CRDs are not deleted then"))
 		cli.fail(ctx, "delete", "--all", "-n", core.GetNamespace()).To(
 			ContainSubstring("core is removed last; select as well: infrastructure-aws, infrastructure-cli,"))
 		Expect(cli.writes()).To(Equal(before))
@@ -532,14 +532,14 @@ var _ = Describe("The command line", Ordered, func() {
 
 		before = cli.writes()
 		cli.fail(ctx, "delete", "--all").To(ContainSubstring("repeat the command with --yes"))
-		Expect(cli.succeed(ctx, "delete", "--all", "--include-crds", "--dry-run")).To(MatchRegexp(
+		Expect(cli.succeed(ctx, "delete", "--all", "--include-crd", "--dry-run")).To(MatchRegexp(
 			`^InfrastructureProvider \S+/docker would be removed\n` +
 				`├─ release infrastructure-docker with \d+ objects\n└─ \d+ CRDs\n` +
 				`(?s:.*)CoreProvider cluster-api-system/cluster-api would be removed\n├─ release .*\n└─ .*\n$`,
 		))
 		Expect(cli.writes()).To(Equal(before))
 
-		Expect(cli.succeed(ctx, "delete", "--all", "--include-crds", "--include-namespaces", "--yes")).To(And(
+		Expect(cli.succeed(ctx, "delete", "--all", "--include-crd", "--include-namespace", "--yes")).To(And(
 			ContainSubstring("/docker: removed ("), ContainSubstring("/aws: removed ("),
 			ContainSubstring("CoreProvider cluster-api-system/cluster-api: removed ("),
 			Not(ContainSubstring("healthy")),

@@ -1,13 +1,8 @@
 package charts
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"strings"
-	"sync"
 
 	"github.com/spf13/pflag"
 
@@ -19,13 +14,7 @@ import (
 )
 
 // accessFlags are the flags of commands that access registries.
-type accessFlags struct {
-	ca, config, username string
-	passwordStdin        bool
-
-	// password is read once, however many registries are accessed.
-	password func() (string, error)
-}
+type accessFlags struct{ ca, config string }
 
 // addAccessFlags adds the flags to a command.
 func addAccessFlags(flags *pflag.FlagSet) *accessFlags {
@@ -33,76 +22,17 @@ func addAccessFlags(flags *pflag.FlagSet) *accessFlags {
 	flags.StringVar(&f.ca, "registry-ca", "", "File with additional CA certificates for registries.")
 	flags.StringVar(&f.config, "registry-config", "",
 		"File with credentials for registries, as written by docker login. Default: docker's own.")
-	flags.StringVarP(&f.username, "username", "u", "", "User name for the registry; requires --password-stdin.")
-	flags.BoolVar(&f.passwordStdin, "password-stdin", false, "Read the password of --username from standard input.")
 
 	return f
 }
 
-// Client returns a client for registries. The user name and password are only used for the registry
-// with the given host; in is read for the password.
-func (f *accessFlags) Client(host string, in io.Reader) (*oci.Client, error) {
-	credentials, err := f.credentials(host, in)
-	if err != nil {
-		return nil, err
-	}
+// Client returns a client for registries.
+func (f *accessFlags) Client() (*oci.Client, error) { return cli.Registries(f.ca, f.config) }
 
-	return cli.Registries(f.ca, credentials)
-}
-
-func (f *accessFlags) credentials(host string, in io.Reader) (transport.Credentials, error) {
-	hasUsername := f.username != ""
-	if hasUsername != f.passwordStdin {
-		return nil, errors.New("--username and --password-stdin must be used together; " +
-			"alternatively, log in with docker login")
-	}
-
-	configured, err := f.configured()
-	if err != nil || !hasUsername {
-		return configured, err
-	}
-
-	if f.password == nil {
-		f.password = sync.OnceValues(func() (string, error) { return readPassword(in) })
-	}
-
-	password, err := f.password()
-	if err != nil {
-		return nil, err
-	}
-
-	static := transport.StaticCredentials(host, f.username, password)
-
-	return transport.ChainCredentials(static, configured), nil
-}
-
-// readPassword reads a line.
-func readPassword(in io.Reader) (string, error) {
-	password, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("read the password: %w", err)
-	}
-
-	return strings.TrimRight(password, "\r\n"), nil
-}
-
-func (f *accessFlags) configured() (transport.Credentials, error) {
-	if f.config == "" {
-		return transport.UserDockerConfig()
-	}
-
-	return transport.DockerConfigFile(f.config)
-}
-
-// Catalog returns how the sources of a catalog are accessed: registries with the flags.
-func (f *accessFlags) Catalog(in io.Reader) catalog.Access {
-	return catalogAccess(func(registry string) (*oci.Client, error) { return f.Client(registry, in) })
-}
-
-// catalogAccess returns how the sources of a catalog are accessed: registries with the client for each.
-func catalogAccess(client func(registry string) (*oci.Client, error)) catalog.Access {
-	return catalog.Access{Registry: func(_ context.Context, ref oci.Reference) (source.Access, error) {
-		found, err := client(ref.Registry)
+// catalogAccess returns how the sources of a catalog are accessed: registries with a client.
+func catalogAccess(client func() (*oci.Client, error)) catalog.Access {
+	return catalog.Access{Registry: func(context.Context, oci.Reference) (source.Access, error) {
+		found, err := client()
 
 		return source.Access{Client: found}, err
 	}}

@@ -56,7 +56,7 @@ installed in its default namespace.`,
 		RunE: cli.Run(o.run),
 	}
 	flags := cmd.Flags()
-	o.input = AddInputFlags(flags, options.In)
+	o.input = AddInputFlags(flags)
 	flags.StringVarP(&o.destination, "destination", "d", ".", "Folder to write to, which is created, or file CHART.tgz.")
 	flags.StringVar(&o.crds, "crds", crdsInChart, "Where to put the CRDs: chart, or separate for a file next to it.")
 	flags.StringVarP(&o.namespace, "namespace", "n", "",

@@ -182,7 +182,7 @@ func TestSeveralFolders(t *testing.T) {
 	out, _, err = run(t, "lint", docker, filepath.Join(dir, "none"), aws, "--fail-on", "warning")
 	g.Expect(err).To(MatchError(And(
 		ContainSubstring("none does not exist"),
-		ContainSubstring("at least one of the 3 does not conform to the contracts: "),
+		ContainSubstring("at least one of the 3 does not conform to the contracts"),
 	)))
 	g.Expect(out).To(And(ContainSubstring("infrastructure-docker/v1.1.0"), ContainSubstring("infrastructure-aws/v1.0.0")))
 }

@@ -31,19 +31,8 @@ func addIdentityFlags(flags *pflag.FlagSet) *identity {
 	return i
 }
 
-// typeNames returns the names of the types of providers, as in the names of their components files.
-func typeNames() []string {
-	names := make([]string, 0, len(v1alpha2.ProviderTypes()))
-	for _, t := range v1alpha2.ProviderTypes() {
-		names = append(names, typeName(t))
-	}
-
-	return names
-}
-
-func typeName(t v1alpha2.ProviderType) string {
-	return strings.TrimSuffix(t.ComponentsFile(), "-"+bundle.ComponentsFile)
-}
+// typeNames returns the names of the types of providers.
+func typeNames() []string { return cli.Map(v1alpha2.ProviderTypes(), cli.TypeName) }
 
 // provider returns the provider that the flags name. What they leave out is that of a guess, which may be
 // empty.
@@ -51,17 +40,12 @@ func (i *identity) provider(guess bundle.Provider) (bundle.Provider, error) {
 	t := v1alpha2.ProviderType(guess.Type)
 
 	if i.typ != "" {
-		t = ""
-
-		for _, known := range v1alpha2.ProviderTypes() {
-			if typeName(known) == i.typ {
-				t = known
-			}
-		}
-
-		if t == "" {
+		at := slices.Index(typeNames(), i.typ)
+		if at < 0 {
 			return bundle.Provider{}, fmt.Errorf("unknown --type %q; use one of %s", i.typ, strings.Join(typeNames(), ", "))
 		}
+
+		t = v1alpha2.ProviderTypes()[at]
 	}
 
 	name := cmp.Or(i.name, guess.Name)

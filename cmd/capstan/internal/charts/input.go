@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,7 +15,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/catalog"
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/source"
-	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
@@ -24,18 +22,16 @@ import (
 type Input struct {
 	identity *identity
 	catalog  *cli.CatalogFlags
-	// client returns the client for a registry.
-	client func(registry string) (*oci.Client, error)
+	// client returns the client for registries.
+	client func() (*oci.Client, error)
 }
 
-// AddInputFlags adds flags to a command that reads versions of providers; in is read for a password.
-func AddInputFlags(flags *pflag.FlagSet, in io.Reader) *Input {
-	access := addAccessFlags(flags)
-
+// AddInputFlags adds flags to a command that reads versions of providers.
+func AddInputFlags(flags *pflag.FlagSet) *Input {
 	return &Input{
 		identity: addIdentityFlags(flags),
 		catalog:  cli.AddCatalogFlags(flags),
-		client:   func(registry string) (*oci.Client, error) { return access.Client(registry, in) },
+		client:   addAccessFlags(flags).Client,
 	}
 }
 
@@ -86,7 +82,7 @@ func (i *Input) openArtifact(ctx context.Context, address string) (*published, e
 		return nil, err
 	}
 
-	client, err := i.client(ref.Registry)
+	client, err := i.client()
 	if err != nil {
 		return nil, err
 	}
@@ -180,9 +176,4 @@ func fetch(ctx context.Context, place string, from *source.Source, version strin
 	}
 
 	return &published{place: place, chart: release.Chart, bundle: release.Bundle, names: release.Names}, err
-}
-
-// isMissing reports whether a version lacks a file.
-func isMissing(err error) bool {
-	return transport.Is(err, transport.Invalid) || transport.Is(err, transport.NotFound)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/contract"
 )
@@ -53,7 +54,7 @@ errors.`,
 		RunE: cli.Run(o.run),
 	}
 	o.findings = cli.AddFindingsFlags(cmd.Flags())
-	o.input = AddInputFlags(cmd.Flags(), options.In)
+	o.input = AddInputFlags(cmd.Flags())
 
 	return cmd
 }
@@ -100,16 +101,13 @@ func (o *lintOptions) lint(ctx context.Context, argument string) ([]contract.Fin
 	return opened.lint(o.input.identity)
 }
 
+// isMissing reports whether a version lacks a file.
+func isMissing(err error) bool {
+	return transport.Is(err, transport.Invalid) || transport.Is(err, transport.NotFound)
+}
+
 func fileNames(folder string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, err
-	}
 
-	names := make([]string, 0, len(entries))
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-
-	return names, nil
+	return cli.Map(entries, os.DirEntry.Name), cli.FileError(err)
 }

@@ -49,7 +49,7 @@ configuration file: GITHUB_TOKEN, GITLAB_ACCESS_TOKEN.`,
   capstan providers infrastructure-aws:v2.11.1 --variables
   capstan providers cluster-api --all -o json`,
 		Args:              cli.Arguments(0, 1, "at most one provider"),
-		ValidArgsFunction: cli.CompleteKnownProviders,
+		ValidArgsFunction: cli.CompleteKnown(""),
 		RunE:              cli.Run(o.run),
 	}
 	o.catalog = cli.AddCatalogFlags(cmd.Flags())
@@ -112,27 +112,16 @@ type knownProvider struct {
 }
 
 func printProviders(printer *cli.Printer, c *catalog.Catalog) error {
-	known := make([]knownProvider, 0, len(c.Entries))
-	rows := make([]cli.Row, 0, len(c.Entries))
+	known := cli.Map(c.Entries, func(e catalog.Entry) knownProvider {
+		return knownProvider{string(e.Type), e.Name, e.Label(), e.URL, e.Configured}
+	})
 
-	for _, e := range c.Entries {
-		known = append(known, knownProvider{
-			Type:       string(e.Type),
-			Name:       e.Name,
-			Label:      e.Label(),
-			URL:        e.URL,
-			Configured: e.Configured,
-		})
-
+	return cli.PrintList(printer, []string{"TYPE", "NAME", "SOURCE", "NOTE"}, known, func(p knownProvider) cli.Row {
 		note := ""
-		if e.Configured {
+		if p.Configured {
 			note = "configured"
 		}
 
-		rows = append(rows, cli.Row{Cells: []string{string(e.Type), e.Name, e.URL, note}})
-	}
-
-	return printer.Print(known, func() error {
-		return printer.Table([]string{"TYPE", "NAME", "SOURCE", "NOTE"}, rows)
+		return cli.Row{Cells: []string{p.Type, p.Name, p.URL, note}}
 	})
 }

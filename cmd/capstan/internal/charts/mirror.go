@@ -115,15 +115,18 @@ func (o *mirrorOptions) checkArguments(cmd *cobra.Command, args []string) error 
 		{o.to == "" && o.files != "", "--files copies neither charts nor images without --to", []string{
 			"image", "cert-manager", "platform", "charts-only", "parallel",
 		}},
-		{!isReference(o.to), "there is no registry to copy to", []string{
-			"overwrite", "username", "password-stdin",
-		}},
+		{!isReference(o.to), "there is no registry to copy to", []string{"overwrite"}},
 		{o.charts.folder != "", "--source is where all releases come from", []string{"config"}},
 	} {
 		ignored := slices.DeleteFunc(c.ignored, func(name string) bool { return !cmd.Flags().Changed(name) })
 		if c.applies && len(ignored) > 0 {
 			return fmt.Errorf("%s; leave out --%s", c.why, strings.Join(ignored, ", --"))
 		}
+	}
+
+	if isReference(o.to) {
+		_, err := oci.ParseRepository(o.to)
+		return err
 	}
 
 	return nil
@@ -138,7 +141,7 @@ func (o *mirrorOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	client, err := o.client()
+	client, err := o.access.Client()
 	if err != nil {
 		return err
 	}
@@ -182,34 +185,18 @@ func (o *mirrorOptions) run(ctx context.Context, args []string) error {
 var errNothing = errors.New("there is nothing to copy; name providers, or set --filename, --installed, --archive or " +
 	"--image")
 
-// client returns the client for the registries. The user name and password of the flags are for the
-// registry that is copied to.
-func (o *mirrorOptions) client() (*oci.Client, error) {
-	host := ""
-
-	if isReference(o.to) {
-		base, err := oci.ParseRepository(o.to)
-		if err != nil {
-			return nil, err
-		}
-
-		host = base.Registry
-	}
-
-	return o.access.Client(host, o.In)
-}
-
 // items returns everything to copy, charts first.
-func (o *mirrorOptions) items(ctx context.Context, client *oci.Client, releases []release) ([]*mirror.Item, error) {
+func (o *mirrorOptions) items(ctx context.Context, client *oci.Client, releases []*published) ([]*mirror.Item, error) {
 	if o.archive != "" {
-		return mirror.OpenArchive(ctx, o.archive)
+		items, err := mirror.OpenArchive(ctx, o.archive)
+		return items, cli.FileError(err)
 	}
 
 	items := make([]*mirror.Item, 0, len(releases))
 	names := slices.Clone(o.images)
 
 	for _, r := range releases {
-		item, err := mirror.NewChart(ctx, r.chart)
+		item, err := mirror.NewChart(ctx, r.built)
 		if err != nil {
 			return nil, err
 		}
@@ -220,9 +207,9 @@ func (o *mirrorOptions) items(ctx context.Context, client *oci.Client, releases 
 			continue
 		}
 
-		rebuilt, err := chartgen.Rebuild(r.chart) // without templates of others, which could take any time
+		rebuilt, err := chartgen.Rebuild(r.built) // without templates of others, which could take any time
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r.chart.Filename(), err)
+			return nil, fmt.Errorf("%s: %w", r.built.Filename(), err)
 		}
 
 		images, err := render.Images(rebuilt)
@@ -272,7 +259,7 @@ func (o *mirrorOptions) copyToArchive(ctx context.Context, items []*mirror.Item)
 		return err
 	}
 
-	o.Hintf("%s contains %s. To copy it to a registry, run `capstan mirror --archive %s --to oci://REGISTRY/PATH`.",
+	o.Printf("%s contains %s. To copy it to a registry, run `capstan mirror --archive %s --to oci://REGISTRY/PATH`.",
 		o.to, summary(items), o.to)
 
 	return nil

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/store"
@@ -38,28 +37,26 @@ func addChartFlags(flags *pflag.FlagSet, warn func(format string, args ...any)) 
 	return f
 }
 
-// release is the chart of a provider's version.
-type release struct {
-	chart *chart.Chart
-	// components are those that were published; nil if the chart is all there is.
-	components []byte
-}
-
-// load returns the releases that arguments name, and those that flags select. The client is for registries.
-func (f *chartFlags) load(ctx context.Context, client *oci.Client, given []string) ([]release, error) {
+// load returns what arguments name, and what flags select, with charts that are built. The client is for registries.
+func (f *chartFlags) load(ctx context.Context, client *oci.Client, given []string) ([]*published, error) {
 	input := &Input{
 		identity: &identity{}, catalog: f.catalog,
-		client: func(string) (*oci.Client, error) { return client, nil },
+		client: func() (*oci.Client, error) { return client, nil },
 	}
 
-	releases := make([]release, 0, len(given))
+	releases := make([]*published, 0, len(given))
 	add := func(name string, opened *published, err error) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 
-		r, err := f.build(name, opened)
-		releases = append(releases, r)
+		if opened.bundle != nil && opened.bundle.Unlisted {
+			f.warn("the cluster templates of %s %s could not be listed, so its chart has only the default one; "+
+				"set GITHUB_TOKEN, or try again later", name, opened.bundle.Version)
+		}
+
+		releases = append(releases, opened)
+		_, err = opened.build()
 
 		return err
 	}
@@ -89,12 +86,9 @@ func (f *chartFlags) load(ctx context.Context, client *oci.Client, given []strin
 		return releases, nil
 	}
 
-	installed, err := f.installedCharts(ctx)
-	for _, c := range installed {
-		releases = append(releases, release{chart: c})
-	}
+	installed, err := f.readInstalled(ctx)
 
-	return releases, err
+	return append(releases, installed...), err
 }
 
 // open reads what an argument names; from --source if that is set.
@@ -137,28 +131,9 @@ func (f *chartFlags) openResource(
 	return fetch(ctx, label, from, spec.Version)
 }
 
-// build returns the release of what was published.
-func (f *chartFlags) build(name string, opened *published) (release, error) {
-	if opened.chart != nil {
-		return release{chart: opened.chart}, nil
-	}
-
-	built, err := opened.build()
-	if err != nil {
-		return release{}, err
-	}
-
-	if opened.bundle.Unlisted {
-		f.warn("the cluster templates of %s %s could not be listed, so its chart has only the default one; "+
-			"set GITHUB_TOKEN, or try again later", name, opened.bundle.Version)
-	}
-
-	return release{chart: built, components: opened.bundle.Components}, nil
-}
-
-// installedCharts reads the charts of the installed providers, which the operator keeps in the
+// readInstalled reads the charts of the installed providers, which the operator keeps in the
 // cluster.
-func (f *chartFlags) installedCharts(ctx context.Context) ([]*chart.Chart, error) {
+func (f *chartFlags) readInstalled(ctx context.Context) ([]*published, error) {
 	cluster, err := f.cluster.Connect()
 	if err != nil {
 		return nil, err
@@ -169,7 +144,7 @@ func (f *chartFlags) installedCharts(ctx context.Context) ([]*chart.Chart, error
 		return nil, err
 	}
 
-	charts := make([]*chart.Chart, 0, len(providers))
+	installed := make([]*published, 0, len(providers))
 	for _, p := range providers {
 		status := p.GetStatus()
 		if status.Chart == nil {
@@ -181,8 +156,8 @@ func (f *chartFlags) installedCharts(ctx context.Context) ([]*chart.Chart, error
 			return nil, fmt.Errorf("the chart of %s: %w", v1alpha2.FullName(p), err)
 		}
 
-		charts = append(charts, found.Chart)
+		installed = append(installed, &published{built: found.Chart})
 	}
 
-	return charts, nil
+	return installed, nil
 }

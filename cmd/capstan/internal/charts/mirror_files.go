@@ -15,7 +15,7 @@ import (
 
 // writeFiles writes the files of releases to a local repository of clusterctl, and prints how its configuration names
 // them.
-func (o *mirrorOptions) writeFiles(releases []release) error {
+func (o *mirrorOptions) writeFiles(releases []*published) error {
 	if err := os.MkdirAll(o.files, 0o755); err != nil {
 		return err
 	}
@@ -35,13 +35,13 @@ func (o *mirrorOptions) writeFiles(releases []release) error {
 	var providers strings.Builder
 
 	for _, r := range releases {
-		label, version := r.chart.Metadata.Name, r.chart.Metadata.AppVersion
+		label, version := r.built.Metadata.Name, r.built.Metadata.AppVersion
 		kind, name := v1alpha2.ParseLabel(label)
 		components := filepath.Join(label, version, kind.ComponentsFile())
 
-		files := chartgen.Published(r.chart)
-		if r.components != nil {
-			files = append(files, bundle.File{Name: kind.ComponentsFile(), Data: r.components})
+		files := chartgen.Published(r.built)
+		if r.bundle != nil {
+			files = append(files, bundle.File{Name: kind.ComponentsFile(), Data: r.bundle.Components})
 		}
 
 		if err := writeAll(root, path.Join(label, version), files); err != nil {

@@ -17,13 +17,8 @@ type itemView struct {
 
 // printItems prints the items with their sizes. As a table it has the total size, too.
 func printItems(printer *cli.Printer, items []*mirror.Item) error {
-	views := make([]itemView, 0, len(items))
-	rows := make([]cli.Row, 0, len(items))
-
-	for _, item := range items {
-		views = append(views, itemView{Name: item.Name, Size: item.Size, Note: item.Note})
-		rows = append(rows, cli.Row{Cells: []string{cli.Size(item.Size), item.Name, item.Note}})
-	}
+	views := cli.Map(items, func(i *mirror.Item) itemView { return itemView{i.Name, i.Size, i.Note} })
+	rows := cli.Map(views, func(v itemView) cli.Row { return cli.Row{Cells: []string{cli.Size(v.Size), v.Name, v.Note}} })
 
 	total := cli.Size(mirror.TotalSize(items))
 	rows = append(rows, cli.Row{Cells: []string{total, "in total; shared layers are counted once"}})

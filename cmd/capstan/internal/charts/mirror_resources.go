@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
@@ -22,6 +21,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/signature"
 	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
 // resource is the resource of a provider in a file.
@@ -35,7 +35,7 @@ type resource struct {
 
 // readResources reads the providers in a file of resources.
 func readResources(file string) ([]*resource, error) {
-	data, err := os.ReadFile(file)
+	data, err := cli.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}

@@ -263,8 +263,8 @@ func TestMirrorErrors(t *testing.T) {
 			[]string{"infrastructure-aws", "--files", dir, "--dry-run"}, "--dry-run writes nothing; leave out --files",
 		},
 		"a registry's flags for an archive": {
-			[]string{"infrastructure-aws", "--to", filepath.Join(dir, "a.tar"), "--overwrite", "-u", "me", "--password-stdin"},
-			"there is no registry to copy to; leave out --overwrite, --username, --password-stdin",
+			[]string{"infrastructure-aws", "--to", filepath.Join(dir, "a.tar"), "--overwrite"},
+			"there is no registry to copy to; leave out --overwrite",
 		},
 		"two sources": {
 			[]string{"infrastructure-aws", "--source", dir, "--config", empty, "--dry-run"},

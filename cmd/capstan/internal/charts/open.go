@@ -12,13 +12,14 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/ranges"
 	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
 // openArchive reads a chart archive.
 func openArchive(path string) (*published, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, cli.FileError(err)
 	}
 	defer file.Close()
 

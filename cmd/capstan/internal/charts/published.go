@@ -23,26 +23,27 @@ type published struct {
 	// names are those of all files; nil if the place does not tell them by itself.
 	names []string
 
+	// parsed and built are set by build.
 	parsed *bundle.Components
+	built  *chart.Chart
 }
 
 // build returns the chart: the one that is published, or that of the files.
 func (p *published) build() (*chart.Chart, error) {
-	if p.chart != nil {
-		return p.chart, nil
+	if p.built = p.chart; p.built != nil {
+		return p.built, nil
 	}
 
 	var err error
-	if p.parsed, err = bundle.ParseComponents(p.bundle.Components); err != nil {
-		return nil, fmt.Errorf("%s: %w", p.place, err)
+	if p.parsed, err = bundle.ParseComponents(p.bundle.Components); err == nil {
+		p.built, err = chartgen.BuildParsed(p.bundle, p.parsed)
 	}
 
-	built, err := chartgen.BuildParsed(p.bundle, p.parsed)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.place, err)
 	}
 
-	return built, nil
+	return p.built, nil
 }
 
 // lint checks the files, or what a chart renders. Unless a chart was built before, errors in the components are

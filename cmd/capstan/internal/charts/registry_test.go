@@ -21,7 +21,7 @@ import (
 
 const registryPassword = "pass-word"
 
-// TestRegistry: a password from standard input and one from docker's configuration give access to the same charts.
+// TestRegistry: docker's configuration gives access to charts.
 func TestRegistry(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
@@ -37,29 +37,24 @@ func TestRegistry(t *testing.T) {
 	g.Expect(os.WriteFile(config, []byte("{}"), 0o600)).To(Succeed())
 
 	access := []string{"--registry-ca", ca, "--registry-config", config}
-	mirror := func(input string, args ...string) (string, error) {
-		all := slices.Concat(access, []string{
+	mirror := func() (string, error) {
+		_, log, err := clitest.Run(t.Context(), NewMirrorCommand, slices.Concat(access, []string{
 			"infrastructure-aws", "--source", sampleProviders, "--charts-only", "--to", "oci://" + r.Address + "/capi",
-		}, args)
-		_, log, err := clitest.RunWithInput(t.Context(), NewMirrorCommand, input, all...)
+		})...)
 
 		return log, err
 	}
 
-	_, err = mirror("")
+	_, err = mirror()
 	g.Expect(err).To(MatchError(ContainSubstring("give a username and a password, or a docker configuration")))
 
-	_, err = mirror("", "-u", "me")
-	g.Expect(err).To(MatchError(ContainSubstring("must be used together")))
+	logIn(t, r, config)
 
-	log, err := mirror(registryPassword+"\n", "-u", "me", "--password-stdin")
+	log, err := mirror()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(log).To(ContainSubstring("copied"))
 
-	login := base64.StdEncoding.EncodeToString([]byte("me:" + registryPassword))
-	g.Expect(os.WriteFile(config, fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, r.Address, login), 0o600)).To(Succeed())
-
-	log, err = mirror("")
+	log, err = mirror()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(log).To(ContainSubstring("present"))
 
@@ -69,8 +64,16 @@ func TestRegistry(t *testing.T) {
 	g.Expect(linted).To(And(ContainSubstring("warning infra-cluster/template: "), ContainSubstring("\n  "+reference+"  ")))
 }
 
-// TestLintRegistry: an artifact gives the findings that a folder with the same files gives, also of several arguments
-// with one password.
+// logIn writes credentials for a registry to a file, as docker login does.
+func logIn(t *testing.T, r *bed.Registry, config string) {
+	t.Helper()
+
+	login := base64.StdEncoding.EncodeToString([]byte("me:" + registryPassword))
+	NewWithT(t).Expect(os.WriteFile(config, fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, r.Address, login), 0o600)).
+		To(Succeed())
+}
+
+// TestLintRegistry: an artifact gives the findings that a folder with the same files gives, also of several arguments.
 func TestLintRegistry(t *testing.T) {
 	g := NewWithT(t)
 	r, err := bed.RunRegistry(
@@ -108,7 +111,7 @@ func TestLintRegistry(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	lint := func(args ...string) []string {
-		out, _, err := clitest.RunWithInput(t.Context(), NewLintCommand, registryPassword+"\n", append(args, "-o", "json")...)
+		out, _, err := clitest.Run(t.Context(), NewLintCommand, append(args, "-o", "json")...)
 		g.Expect(err).To(HaveOccurred(), "a file is missing")
 
 		report := struct{ Findings []contract.Finding }{}
@@ -125,7 +128,10 @@ func TestLintRegistry(t *testing.T) {
 	want := lint(folder)
 	g.Expect(want).To(ContainElements("files/required metadata.yaml", "files/names cluster-template.yml"))
 
-	access := []string{"--registry-ca", ca, "-u", "me", "--password-stdin"}
+	config := filepath.Join(t.TempDir(), "config.json")
+	logIn(t, r, config)
+
+	access := []string{"--registry-ca", ca, "--registry-config", config}
 	g.Expect(lint(append(access, ref.String())...)).To(ConsistOf(want))
 	g.Expect(lint(append(access, ref.String(), ref.String())...)).To(ConsistOf(append(want, want...)))
 }

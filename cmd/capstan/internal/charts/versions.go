@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/Masterminds/semver/v3"
+	"golang.org/x/mod/semver"
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -37,7 +37,7 @@ func (o *listOptions) open(known *catalog.Catalog, name string) (catalog.Entry, 
 			return catalog.Entry{}, nil, fmt.Errorf("--chart-repository: %w", err)
 		}
 
-		client, err := o.registries.Client(repository.Registry, o.In)
+		client, err := o.registries.Client()
 		if err != nil {
 			return catalog.Entry{}, nil, err
 		}
@@ -48,7 +48,7 @@ func (o *listOptions) open(known *catalog.Catalog, name string) (catalog.Entry, 
 		return entry, from, err
 	}
 
-	from, err := known.Open(entry, o.registries.Catalog(o.In))
+	from, err := known.Open(entry, catalogAccess(o.registries.Client))
 
 	return entry, from, err
 }
@@ -82,13 +82,8 @@ func (o *listOptions) printVariables(
 		return cmp.Compare(strconv.FormatBool(b.Required), strconv.FormatBool(a.Required))
 	})
 
-	rows := make([]cli.Row, 0, len(variables))
-	for _, v := range variables {
-		rows = append(rows, cli.Row{Cells: []string{v.Name, v.Description}})
-	}
-
-	return printer.Print(variables, func() error {
-		return printer.Table([]string{"VARIABLE", "DESCRIPTION"}, rows)
+	return cli.PrintList(printer, []string{"VARIABLE", "DESCRIPTION"}, variables, func(v chartgen.Variable) cli.Row {
+		return cli.Row{Cells: []string{v.Name, v.Description}}
 	})
 }
 
@@ -110,46 +105,27 @@ func (o *listOptions) printVersions(
 		versions = newestPatches(versions)
 	}
 
-	available := make([]availableVersion, 0, len(versions))
-	rows := make([]cli.Row, 0, len(versions))
-
-	for _, v := range versions {
+	available := cli.Map(versions, func(v source.Version) availableVersion {
 		contract, _ := bundle.Contract(metadata, v.Name) // old versions are usually not listed any more
+		return availableVersion{v.Name, contract}
+	})
 
-		available = append(available, availableVersion{Version: v.Name, Contract: contract})
-		rows = append(rows, cli.Row{Cells: []string{v.Name, contract}})
-	}
-
-	return printer.Print(available, func() error {
-		return printer.Table([]string{"VERSION", "CONTRACT"}, rows)
+	return cli.PrintList(printer, []string{"VERSION", "CONTRACT"}, available, func(v availableVersion) cli.Row {
+		return cli.Row{Cells: []string{v.Version, v.Contract}}
 	})
 }
 
 // newestPatches returns the newest patch of each minor version. The versions must be
 // ordered, newest first. If all are pre-releases, it returns all.
 func newestPatches(versions []source.Version) []source.Version {
-	type minor struct{ major, minor uint64 }
-
-	seen := map[minor]bool{}
-
-	var newest []source.Version
-
-	for _, offered := range versions {
-		v, err := semver.NewVersion(offered.Name)
-		if err != nil || v.Prerelease() != "" {
-			continue
-		}
-
-		if m := (minor{v.Major(), v.Minor()}); !seen[m] {
-			seen[m] = true
-
-			newest = append(newest, offered)
-		}
-	}
-
-	if len(newest) == 0 {
+	released := slices.DeleteFunc(slices.Clone(versions), func(v source.Version) bool {
+		return semver.Prerelease(v.Name) != ""
+	})
+	if len(released) == 0 {
 		return versions
 	}
 
-	return newest
+	return slices.CompactFunc(released, func(a, b source.Version) bool {
+		return semver.MajorMinor(a.Name) == semver.MajorMinor(b.Name)
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/catalog"
 )
 
@@ -23,6 +24,11 @@ func AddCatalogFlags(flags *pflag.FlagSet) *CatalogFlags {
 
 // Load reads the catalog of providers.
 func (f *CatalogFlags) Load() (*catalog.Catalog, error) { return catalog.LoadUser(f.config) }
+
+// TypeName returns clusterctl's name of a type of providers, such as runtime-extension.
+func TypeName(t v1alpha2.ProviderType) string {
+	return strings.TrimSuffix(t.ComponentsFile(), "-"+bundle.ComponentsFile)
+}
 
 // FindEntry returns the provider of a catalog that an argument names.
 func FindEntry(c *catalog.Catalog, argument string) (catalog.Entry, error) {
@@ -42,11 +48,6 @@ func FindEntry(c *catalog.Catalog, argument string) (catalog.Entry, error) {
 			"configuration file can add others", argument, meant)
 	}
 
-	labels := make([]string, 0, len(found))
-	for _, e := range found {
-		labels = append(labels, e.Label())
-	}
-
 	return catalog.Entry{}, fmt.Errorf("there are several providers with the name %s; use one of %s",
-		argument, strings.Join(labels, ", "))
+		argument, strings.Join(Map(found, catalog.Entry.Label), ", "))
 }

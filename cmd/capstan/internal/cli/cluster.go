@@ -9,21 +9,23 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
-	"github.com/capstan-project/capstan/controllers/apply"
+	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
-// requestTimeout limits each request to the management cluster, unless --request-timeout is set.
-const requestTimeout = 30 * time.Second
+// requestTimeout limits each request to the management cluster, unless --request-timeout is set. It is longer than the
+// 30 seconds that a connection may take, whose error says more.
+const requestTimeout = 32 * time.Second
 
 // ClusterFlags are kubectl's connection flags. All commands that talk to a management cluster have
 // them.
@@ -38,6 +40,7 @@ func AddClusterFlags(flags *pflag.FlagSet) *ClusterFlags {
 	f := &ClusterFlags{kubectl: genericclioptions.NewConfigFlags(true)}
 	f.kubectl.CacheDir = nil  // nothing is cached on disk
 	f.kubectl.Namespace = nil // --namespace is a filter here, and never taken from the kubeconfig
+	f.kubectl.WrapConfigFn = f.explain
 
 	connection := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.kubectl.AddFlags(connection)
@@ -53,9 +56,6 @@ func AddClusterFlags(flags *pflag.FlagSet) *ClusterFlags {
 	return f
 }
 
-// Namespace returns the value of --namespace; empty means all namespaces.
-func (f *ClusterFlags) Namespace() string { return f.namespace }
-
 // Named reports whether a flag names a cluster.
 func (f *ClusterFlags) Named() bool {
 	return *f.kubectl.KubeConfig != "" || *f.kubectl.Context != "" || *f.kubectl.ClusterName != "" ||
@@ -69,6 +69,8 @@ func (f *ClusterFlags) Getter() genericclioptions.RESTClientGetter { return f.ku
 type Cluster struct {
 	Config    *rest.Config
 	Client    client.Client // reads from the API server, without a cache
+	Metadata  metadata.Interface
+	CRDs      *crds.Applier
 	Releases  *release.Engine
 	Namespace string // the value of --namespace; empty means all
 }
@@ -94,43 +96,30 @@ func (f *ClusterFlags) Connect() (*Cluster, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(
 		clientgoscheme.AddToScheme(scheme),
-		apiextensionsv1.AddToScheme(scheme),
+		crds.AddToScheme(scheme),
 		v1alpha2.AddToScheme(scheme),
 	); err != nil {
 		return nil, err
 	}
 
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("connect to the management cluster: %w", err)
-	}
-
-	releases, err := connectReleases(config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the management cluster: %w", err)
-	}
-
-	return &Cluster{Config: config, Client: c, Releases: releases, Namespace: f.namespace}, nil
-}
-
-// connectReleases returns an engine for the releases of a cluster.
-func connectReleases(config *rest.Config) (*release.Engine, error) {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("connect to the management cluster: %w", err)
 	}
 
-	kinds, err := apply.NewKinds(config, httpClient)
+	connected, err := clusters.NewCluster(clusters.Connection{
+		Config: config, HTTPClient: httpClient, Scheme: scheme, Remote: true, // nothing is watched
+	}, nil)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("connect to the management cluster: %w", err)
 	}
 
-	connection, err := apply.Connect(config, httpClient, kinds)
-	if err != nil {
-		return nil, err
-	}
+	own := connected.OwnTarget()
 
-	return release.NewEngine(connection, release.Options{}), nil
+	return &Cluster{
+		Config: config, Client: own.Client, Metadata: own.Metadata, CRDs: own.CRDs, Releases: own.Releases,
+		Namespace: f.namespace,
+	}, nil
 }
 
 // Views returns a reader of what commands show of providers, with the user's permissions.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -9,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/catalog"
 )
 
 // completionTimeout limits the requests for one completion: a shell waits for it.
@@ -72,46 +73,37 @@ func CompleteProviderVersions(
 	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// CompleteKnownProviders completes a single argument with the providers of the catalog, which needs no management
-// cluster.
-func CompleteKnownProviders(
-	cmd *cobra.Command, args []string, _ string,
-) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-
-	return known(cmd, func(e catalog.Entry) (string, bool) { return e.Label(), true })
-}
-
-// CompleteKnownNames returns what completes a flag with the names of the providers of a type in the catalog.
-func CompleteKnownNames(of v1alpha2.ProviderType) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return known(cmd, func(e catalog.Entry) (string, bool) { return e.Name, e.Type == of })
-	}
-}
-
-// known completes with the names that providers of the catalog have.
-func known(cmd *cobra.Command, name func(catalog.Entry) (string, bool)) ([]cobra.Completion, cobra.ShellCompDirective) {
-	set := pflag.NewFlagSet("", pflag.ContinueOnError)
-	flags := AddCatalogFlags(set)
-	copyFlags(set, cmd.Flags())
-
-	known, err := flags.Load()
-	if err != nil {
-		cobra.CompDebugln(err.Error(), false)
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-
-	names := make([]cobra.Completion, 0, len(known.Entries))
-
-	for _, e := range known.Entries {
-		if text, matches := name(e); matches {
-			names = append(names, cobra.CompletionWithDesc(text, e.URL))
+// CompleteKnown returns what completes a single argument with the labels of the providers of the catalog, or a flag
+// with the names of those of a type. It needs no management cluster.
+func CompleteKnown(of v1alpha2.ProviderType) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-	}
 
-	return names, cobra.ShellCompDirectiveNoFileComp
+		set := pflag.NewFlagSet("", pflag.ContinueOnError)
+		flags := AddCatalogFlags(set)
+		copyFlags(set, cmd.Flags())
+
+		known, err := flags.Load()
+		if err != nil {
+			cobra.CompDebugln(err.Error(), false)
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+
+		var names []cobra.Completion
+
+		for _, e := range known.Entries {
+			switch of {
+			case "":
+				names = append(names, cobra.CompletionWithDesc(e.Label(), e.URL))
+			case e.Type:
+				names = append(names, cobra.CompletionWithDesc(e.Name, e.URL))
+			}
+		}
+
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // completeNames returns the names of providers that complete a word, except those of the arguments: labels, or, if
@@ -126,7 +118,8 @@ func completeNames(providers []v1alpha2.Provider, args []string, word string) []
 
 		for _, p := range providers {
 			if text := name(p); strings.HasPrefix(text, word) && !slices.Contains(args, text) {
-				found = append(found, cobra.CompletionWithDesc(text, versionAndNamespace(p)))
+				found = append(found, cobra.CompletionWithDesc(text,
+					cmp.Or(ptr.Deref(p.GetStatus().InstalledVersion, ""), "not installed")+" in "+p.GetNamespace()))
 			}
 		}
 
@@ -136,16 +129,6 @@ func completeNames(providers []v1alpha2.Provider, args []string, word string) []
 	}
 
 	return nil
-}
-
-// versionAndNamespace returns a provider's version and namespace.
-func versionAndNamespace(p v1alpha2.Provider) string {
-	version := "not installed"
-	if installed := p.GetStatus().InstalledVersion; installed != nil {
-		version = *installed
-	}
-
-	return version + " in " + p.GetNamespace()
 }
 
 // completeUpgrades returns the arguments for all versions that the provider with a label can be upgraded to.

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,17 +20,42 @@ import (
 // Providers lists the provider resources in the namespace of --namespace, in clusterctl's order of
 // installation, core first, and by name.
 func (c *Cluster) Providers(ctx context.Context) ([]v1alpha2.Provider, error) {
-	return c.ProvidersIn(ctx, c.Namespace)
+	return c.providersIn(ctx, c.Namespace)
 }
 
-// ProvidersIn lists the provider resources in a namespace; an empty one means all.
-func (c *Cluster) ProvidersIn(ctx context.Context, namespace string) ([]v1alpha2.Provider, error) {
-	all, forbidden, err := c.list(ctx, namespace)
-	if err == nil && forbidden != nil {
-		err = forbidden
+// providersIn lists the provider resources in a namespace; an empty one means all. If the user may not list some of the
+// kinds, it returns the others and a *forbiddenError.
+func (c *Cluster) providersIn(ctx context.Context, namespace string) ([]v1alpha2.Provider, error) {
+	var (
+		all       []v1alpha2.Provider
+		forbidden forbiddenError
+	)
+
+	for _, t := range v1alpha2.ProviderTypes() {
+		list := t.NewList()
+
+		switch err := c.Client.List(ctx, list, client.InNamespace(namespace)); {
+		case apierrors.IsForbidden(err):
+			forbidden.kinds = append(forbidden.kinds, string(t))
+			forbidden.err = cmp.Or(forbidden.err, err)
+		case meta.IsNoMatchError(err):
+			return nil, fmt.Errorf("the management cluster has no resource type %s; install Capstan there, "+
+				"or select another cluster with --kubeconfig or --context", t)
+		case err != nil:
+			return nil, fmt.Errorf("list %s resources: %w", t, err)
+		}
+
+		items := list.GetItems() // by namespace, which tables do not show
+		slices.SortStableFunc(items, func(a, b v1alpha2.Provider) int { return strings.Compare(a.GetName(), b.GetName()) })
+
+		all = append(all, items...)
 	}
 
-	return all, err
+	if forbidden.err != nil {
+		return all, &forbidden
+	}
+
+	return all, nil
 }
 
 // None says that there are no providers in the namespace of --namespace, and how many others have.
@@ -38,7 +65,7 @@ func (c *Cluster) None(ctx context.Context) string {
 	}
 
 	text := "There are no providers in namespace " + c.Namespace
-	if all, _, err := c.list(ctx, ""); err == nil {
+	if all, err := c.providersIn(ctx, ""); err == nil {
 		text += fmt.Sprintf("; others have %d", len(all))
 	}
 
@@ -47,13 +74,11 @@ func (c *Cluster) None(ctx context.Context) string {
 
 // Visible is Providers without the kinds that the user may not list, which are named in a warning; empty for none.
 func (c *Cluster) Visible(ctx context.Context) (all []v1alpha2.Provider, warning string, err error) {
-	all, forbidden, err := c.list(ctx, c.Namespace)
+	all, err = c.Providers(ctx)
 
-	switch {
-	case err != nil || forbidden == nil:
+	forbidden := new(forbiddenError)
+	if !errors.As(err, &forbidden) || len(forbidden.kinds) == len(v1alpha2.ProviderTypes()) {
 		return all, "", err
-	case len(forbidden.kinds) == len(v1alpha2.ProviderTypes()):
-		return nil, "", forbidden
 	}
 
 	return all, "left out, because you may not list them: " + strings.Join(forbidden.kinds, ", "), nil
@@ -74,48 +99,6 @@ func (e *forbiddenError) Error() string {
 // Unwrap returns the answer of the API server.
 func (e *forbiddenError) Unwrap() error { return e.err }
 
-// list lists the provider resources in a namespace that the user may list, and which are forbidden; nil for none.
-func (c *Cluster) list(ctx context.Context, namespace string) ([]v1alpha2.Provider, *forbiddenError, error) {
-	var (
-		all       []v1alpha2.Provider
-		forbidden *forbiddenError
-	)
-
-	for _, t := range v1alpha2.ProviderTypes() {
-		list := t.NewList()
-
-		err := c.Client.List(ctx, list, client.InNamespace(namespace))
-		if apierrors.IsForbidden(err) {
-			if forbidden == nil {
-				forbidden = &forbiddenError{err: err}
-			}
-
-			forbidden.kinds = append(forbidden.kinds, string(t))
-
-			continue
-		}
-
-		if meta.IsNoMatchError(err) {
-			return nil, nil, fmt.Errorf(
-				"the management cluster has no resource type %s; install Capstan there, "+
-					"or select another cluster with --kubeconfig or --context",
-				t,
-			)
-		}
-
-		if err != nil {
-			return nil, nil, fmt.Errorf("list %s resources: %w", t, err)
-		}
-
-		items := list.GetItems() // by namespace, which tables do not show
-		slices.SortStableFunc(items, func(a, b v1alpha2.Provider) int { return strings.Compare(a.GetName(), b.GetName()) })
-
-		all = append(all, items...)
-	}
-
-	return all, forbidden, nil
-}
-
 // ClusterOf identifies the cluster that a provider is installed into, as far as is known without asking it; empty for
 // that of the resource itself. As for the operator, what a server says of itself counts only within a namespace.
 func ClusterOf(p v1alpha2.Provider) string {
@@ -125,6 +108,15 @@ func ClusterOf(p v1alpha2.Provider) string {
 	}
 
 	return p.GetNamespace() + "/" + release.ClusterUID
+}
+
+// AllProviders lists the provider resources in all namespaces; none if the cluster has no resource types for them.
+func (c *Cluster) AllProviders(ctx context.Context) ([]v1alpha2.Provider, error) {
+	if served, err := c.HasProviderKinds(); err != nil || !served {
+		return nil, err
+	}
+
+	return c.providersIn(ctx, "")
 }
 
 // HasProviderKinds reports whether the cluster has resource types for providers: Capstan's, or those of
@@ -146,29 +138,25 @@ func (c *Cluster) HasProviderKinds() (bool, error) {
 
 // Find returns the provider that an argument names.
 func (c *Cluster) Find(ctx context.Context, argument string) (v1alpha2.Provider, error) {
-	all, forbidden, err := c.list(ctx, c.Namespace)
+	found, err := c.FindAll(ctx, []string{argument})
 	if err != nil {
 		return nil, err
 	}
 
-	found, err := FindOne(all, argument)
-	if err != nil && forbidden != nil { // it can be one of these
-		return nil, forbidden
-	}
-
-	return found, err
+	return found[0], nil
 }
 
-// FindAll returns the providers that the arguments name, each once, in the order of installation.
+// FindAll returns the providers that the arguments name, each once, in the order of installation. Without arguments
+// these are all.
 func (c *Cluster) FindAll(ctx context.Context, arguments []string) ([]v1alpha2.Provider, error) {
-	all, forbidden, err := c.list(ctx, c.Namespace)
-	if err != nil {
-		return nil, err
+	all, unlisted := c.Providers(ctx)
+	if len(arguments) == 0 {
+		return all, unlisted
 	}
 
 	found, err := Named(all, arguments)
-	if err != nil && forbidden != nil { // it can be one of these
-		return nil, forbidden
+	if err != nil && unlisted != nil { // it can be one of these
+		return nil, unlisted
 	}
 
 	return found, err
@@ -274,13 +262,12 @@ func isKind(t v1alpha2.ProviderType, word string) bool {
 
 // describe lists providers with all names that a user can refer to them by, and counts those beyond MaxNamed.
 func describe(providers []v1alpha2.Provider) string {
-	names := make([]string, 0, len(providers))
-	for _, p := range providers {
-		names = append(names, fmt.Sprintf("%s (%s)", v1alpha2.Label(p), v1alpha2.FullName(p)))
-	}
+	names := Map(providers, func(p v1alpha2.Provider) string {
+		return fmt.Sprintf("%s (%s)", v1alpha2.Label(p), v1alpha2.FullName(p))
+	})
 
 	return object.List(names, MaxNamed)
 }
 
-// MaxNamed bounds how many providers a message names.
+// MaxNamed bounds how many providers or objects a message names.
 const MaxNamed = 10

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,12 +22,21 @@ func (c *Cluster) PrintKept(ctx context.Context, o *Options, operator selection.
 		return
 	}
 
+	kept, err := c.ListCRDs(ctx, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*selected)})
+	if err == nil && len(kept) > 0 {
+		o.Printf("%s kept; to delete them with all objects of their kinds: kubectl delete crd -l '%s'",
+			object.Count(len(kept), "CRD"), selected)
+	}
+}
+
+// ListCRDs lists the CRDs that have labels.
+func (c *Cluster) ListCRDs(ctx context.Context, labels client.ListOption) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 
-	err = c.Client.List(ctx, list, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*selected)})
-	if err == nil && len(list.Items) > 0 {
-		o.Printf("%s kept; to delete them with all objects of their kinds: kubectl delete crd -l '%s'",
-			object.Count(len(list.Items), "CRD"), selected)
+	if err := c.Client.List(ctx, list, labels); err != nil {
+		return nil, fmt.Errorf("list CustomResourceDefinitions: %w", err)
 	}
+
+	return list.Items, nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -16,10 +15,12 @@ func (p *Printer) Manifests(objects []client.Object, secrets string) error {
 	var items []any
 
 	for _, o := range objects {
-		content, err := contentOf(o)
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 		if err != nil {
 			return err
 		}
+
+		delete(content, "status") // the API server maintains it
 
 		items = append(items, content)
 	}
@@ -44,17 +45,4 @@ func (p *Printer) Manifests(objects []client.Object, secrets string) error {
 	}
 
 	return nil
-}
-
-// contentOf returns an object without the fields that the API server maintains.
-func contentOf(o client.Object) (map[string]any, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return nil, err
-	}
-
-	delete(content, "status")
-	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-
-	return content, nil
 }

@@ -37,34 +37,33 @@ func newOperatorConfig(values map[string]string) (*OperatorConfig, error) {
 	return config, err
 }
 
-// NoOperatorError means that there is no Deployment of the operator.
-type NoOperatorError struct {
+// OperatorError means that there is no Deployment of the operator, or that there are several.
+type OperatorError struct {
 	// Namespace that was searched; empty means all.
 	Namespace string
+	// Deployments that were found.
+	Deployments []string
 }
 
-func (e *NoOperatorError) Error() string {
+func (e *OperatorError) Error() string {
+	const label = operatorLabel + "=" + operatorLabelValue
+	if len(e.Deployments) > 0 {
+		return fmt.Sprintf("several Deployments have the label %s: %s", label, strings.Join(e.Deployments, ", "))
+	}
+
 	where := "the cluster"
 	if e.Namespace != "" {
 		where = "namespace " + e.Namespace
 	}
 
-	return fmt.Sprintf("there is no Deployment with the label %s=%s in %s", operatorLabel, operatorLabelValue, where)
-}
-
-// AmbiguousOperatorError means that there are several Deployments of the operator.
-type AmbiguousOperatorError struct{ Deployments []string }
-
-func (e *AmbiguousOperatorError) Error() string {
-	return fmt.Sprintf("several Deployments have the label %s=%s: %s", operatorLabel, operatorLabelValue,
-		strings.Join(e.Deployments, ", "))
+	return fmt.Sprintf("there is no Deployment with the label %s in %s", label, where)
 }
 
 // operatorLabel is that of the operator's Deployment; its chart sets it.
 const operatorLabel, operatorLabelValue = "app.kubernetes.io/name", "capstan"
 
 // readOperatorConfig reads what the operator has published. It looks for the operator in a namespace; an empty one
-// means all. The error can be a *NoOperatorError or an *AmbiguousOperatorError.
+// means all. The error can be an *OperatorError.
 func readOperatorConfig(ctx context.Context, c client.Reader, namespace string) (*OperatorConfig, error) {
 	deployment, err := FindOperator(ctx, c, namespace)
 	if err != nil {
@@ -100,7 +99,7 @@ func readOperatorConfig(ctx context.Context, c client.Reader, namespace string) 
 }
 
 // FindOperator returns the operator's Deployment, which it looks for in a namespace; an empty one means all. The
-// error can be a *NoOperatorError or an *AmbiguousOperatorError.
+// error can be an *OperatorError.
 func FindOperator(ctx context.Context, c client.Reader, namespace string) (*appsv1.Deployment, error) {
 	list := &appsv1.DeploymentList{}
 	if err := c.List(
@@ -109,17 +108,14 @@ func FindOperator(ctx context.Context, c client.Reader, namespace string) (*apps
 		return nil, fmt.Errorf("list Deployments: %w", err)
 	}
 
-	switch len(list.Items) {
-	case 0:
-		return nil, &NoOperatorError{Namespace: namespace}
-	case 1:
+	if len(list.Items) == 1 {
 		return &list.Items[0], nil
 	}
 
-	names := make([]string, 0, len(list.Items))
+	missing := &OperatorError{Namespace: namespace}
 	for _, d := range list.Items {
-		names = append(names, d.Namespace+"/"+d.Name)
+		missing.Deployments = append(missing.Deployments, d.Namespace+"/"+d.Name)
 	}
 
-	return nil, &AmbiguousOperatorError{Deployments: names}
+	return nil, missing
 }

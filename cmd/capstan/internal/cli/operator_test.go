@@ -97,7 +97,7 @@ func TestReadWithoutOperator(t *testing.T) {
 	g := NewWithT(t)
 
 	_, err := readOperator(t, "")
-	g.Expect(err).To(BeAssignableToTypeOf(&NoOperatorError{}))
+	g.Expect(err).To(BeAssignableToTypeOf(&OperatorError{}))
 	g.Expect(err).To(MatchError("there is no Deployment with the label app.kubernetes.io/name=capstan in the cluster"))
 
 	_, err = readOperator(t, "elsewhere", operator("capstan-system"))
@@ -110,7 +110,7 @@ func TestReadSeveralOperators(t *testing.T) {
 	one, two := operator("one"), operator("two")
 
 	_, err := readOperator(t, "", one, two)
-	g.Expect(err).To(BeAssignableToTypeOf(&AmbiguousOperatorError{}))
+	g.Expect(err).To(BeAssignableToTypeOf(&OperatorError{}))
 	g.Expect(err).To(MatchError("several Deployments have the label app.kubernetes.io/name=capstan: one/capstan, " +
 		"two/capstan"))
 

@@ -3,8 +3,9 @@ package cli
 import (
 	"fmt"
 	"slices"
+	"strings"
 
-	"github.com/Masterminds/semver/v3"
+	"golang.org/x/mod/semver"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -63,13 +64,6 @@ func (p ProgramVersion) Differences(operator ProgramVersion) []string {
 	return warnings
 }
 
-// minor returns the major and minor version of a version; empty if it is not semantic, such as that of a development
-// build.
-func minor(version string) string {
-	v, err := semver.NewVersion(version)
-	if err != nil {
-		return ""
-	}
-
-	return fmt.Sprintf("v%d.%d", v.Major(), v.Minor())
-}
+// minor returns the minor version, such as v1.2, of a version; empty if it is not semantic, such as that of a
+// development build.
+func minor(version string) string { return semver.MajorMinor("v" + strings.TrimPrefix(version, "v")) }

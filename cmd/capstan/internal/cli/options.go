@@ -35,7 +35,8 @@ type Options struct {
 	repeated []*pflag.Flag
 }
 
-func (o *Options) version() ProgramVersion {
+// ProgramVersion returns the version of this program.
+func (o *Options) ProgramVersion() ProgramVersion {
 	return ProgramVersion{Version: o.Version, ChartFormat: chartgen.Version}
 }
 
@@ -79,14 +80,9 @@ func (o *Options) Warnf(format string, args ...any) {
 	fmt.Fprintln(o.ErrOut, "Warning: "+Text(o.Named(fmt.Sprintf(format, args...))))
 }
 
-// Hintf writes a line with commands to the output.
-func (o *Options) Hintf(format string, args ...any) {
-	fmt.Fprintln(o.Out, Text(o.Named(fmt.Sprintf(format, args...))))
-}
-
 // Printf writes a line to the output.
 func (o *Options) Printf(format string, args ...any) {
-	fmt.Fprintln(o.Out, Text(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(o.Out, Text(o.Named(fmt.Sprintf(format, args...))))
 }
 
 // Confirm asks a question, and returns an error unless the answer is yes.

@@ -133,6 +133,21 @@ func (p *Printer) Print(value any, human func() error) error {
 	return human()
 }
 
+// PrintList prints values as data, or as a table below a header with a row for each of them.
+func PrintList[T any](p *Printer, header []string, values []T, row func(T) Row) error {
+	return p.Print(values, func() error { return p.Table(header, Map(values, row)) })
+}
+
+// Map returns what a function makes of each item of a list.
+func Map[S, T any](list []S, to func(S) T) []T {
+	made := make([]T, len(list))
+	for i, item := range list {
+		made[i] = to(item)
+	}
+
+	return made
+}
+
 // Printf prints a line.
 func (p *Printer) Printf(format string, args ...any) {
 	text := Text
@@ -169,12 +184,10 @@ func (p *Printer) Paint(style Style, line string) string {
 type Row struct {
 	Cells []string
 	Style Style
-	// Wrap keeps the whole last cell on a terminal, in further lines if it is too long.
-	Wrap bool
 }
 
-// Table prints rows in aligned columns below a header. Without a header there are only the rows. On a terminal, lines
-// are wrapped or cut to its width.
+// Table prints rows in aligned columns below a header. Without a header there are only the rows. On a terminal, the
+// last cell of a row is wrapped, and what precedes it is cut.
 func (p *Printer) Table(header []string, rows []Row) error {
 	if len(header) > 0 {
 		rows = append([]Row{{Cells: header, Style: Bold}}, rows...)
@@ -199,15 +212,11 @@ func (p *Printer) Table(header []string, rows []Row) error {
 
 	// Escape sequences would count as width, so lines are painted after they are aligned.
 	lines := strings.Split(text.String(), "\n")
+
 	for i, row := range rows {
-		line := strings.TrimRight(lines[i], " ")
+		last := object.Printable(row.Cells[len(row.Cells)-1])
 
-		parts := []string{Cut(line, p.Width)}
-		if last := object.Printable(row.Cells[len(row.Cells)-1]); row.Wrap && last != "" {
-			parts = p.wrapLast(line, last)
-		}
-
-		for _, part := range parts {
+		for _, part := range p.wrapLast(strings.TrimRight(lines[i], " "), strings.TrimRight(last, " ")) {
 			p.Printf("%s", p.Paint(row.Style, strings.TrimRight(part, " ")))
 		}
 	}
@@ -240,7 +249,11 @@ func (p *Printer) wrapLast(line, last string) []string {
 		return wrapped
 	}
 
-	lines := []string{Cut(others, p.Width)}
+	lines := []string{Cut(strings.TrimRight(others, " "), p.Width)}
+	if last == "" {
+		return lines
+	}
+
 	for _, part := range p.wrap(last, indentation) {
 		lines = append(lines, strings.Repeat(" ", indentation)+part)
 	}

@@ -6,17 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
@@ -26,21 +20,19 @@ import (
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/transport"
 	"github.com/capstan-project/capstan/controllers"
-	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/trial"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/takeover"
 )
 
 // PlannerFlags configure the planner like the operator.
 type PlannerFlags struct {
-	operatorNamespace string
-	config            controllers.Config
-	// newOperator is used instead of the flags if the cluster has no operator; it may be nil.
-	newOperator *OperatorConfig
+	OperatorNamespace string
+	// Config has the operator's settings that flags override; the others are empty.
+	Config controllers.Config
+	// NewOperator is used if the cluster has no operator yet; it may be nil.
+	NewOperator *OperatorConfig
 
 	// flags are those of the command.
 	flags *pflag.FlagSet
@@ -65,37 +57,28 @@ func (f *PlannerFlags) Repeated(but ...string) string {
 // AddPlannerFlags adds the operator's flags to a command that plans what the operator would do.
 func AddPlannerFlags(flags *pflag.FlagSet) *PlannerFlags {
 	f := &PlannerFlags{flags: flags}
-	flags.StringVar(&f.operatorNamespace, "operator-namespace", "",
+	flags.StringVar(&f.OperatorNamespace, "operator-namespace", "",
 		"Namespace of the operator whose configuration is used. Default: search all.")
-	flags.StringVar(&f.config.Options.ImageRegistry, "image-registry", "",
+	flags.StringVar(&f.Config.Options.ImageRegistry, "image-registry", "",
 		"Registry, as host[:port][/path], that replaces that of every image. Default: the operator's.")
-	flags.StringVar(&f.config.ChartRepository, "chart-repository", "",
+	flags.StringVar(&f.Config.ChartRepository, "chart-repository", "",
 		"Repository with charts, as oci://HOST[/PATH]. Default: the operator's.")
-	flags.StringVar(&f.config.RegistryConfig, "registry-config", "",
+	flags.StringVar(&f.Config.RegistryConfig, "registry-config", "",
 		"File with credentials for registries, as written by docker login. Default: docker's own.")
-	flags.StringVar(&f.config.RegistryCA, "registry-ca", "",
+	flags.StringVar(&f.Config.RegistryCA, "registry-ca", "",
 		"File with additional CA certificates for registries. Default: the operator's.")
-	flags.StringVar(&f.config.Options.ConfigFile, "config", "",
+	flags.StringVar(&f.Config.Options.ConfigFile, "config", "",
 		"Configuration file in clusterctl's format. Default: the operator's.")
 
 	return f
 }
 
-// Given returns the operator's settings that flags override; the others are empty.
-func (f *PlannerFlags) Given() controllers.Config { return f.config }
-
-// OperatorNamespace returns the value of --operator-namespace.
-func (f *PlannerFlags) OperatorNamespace() string { return f.operatorNamespace }
-
-// PlanForNewOperator makes the planner use a configuration if there is no operator in the cluster yet.
-func (f *PlannerFlags) PlanForNewOperator(config *OperatorConfig) { f.newOperator = config }
-
-// Planner computes what the operator would do, and changes nothing.
+// Planner computes what the operator would do, and changes nothing. It reads everything from the API server, and keeps
+// charts that it builds in memory only.
 type Planner struct {
 	planner *plan.Planner
 	reader  *preview
 	cluster *Cluster
-	crds    *crds.Applier
 	options controllers.Options
 	// unknown are the variables of the operator's environment, which only the operator knows.
 	unknown []string
@@ -110,7 +93,7 @@ func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (*Pl
 		return nil, err
 	}
 
-	for _, warning := range slices.Concat(config.Warnings, o.version().Differences(config.Operator)) {
+	for _, warning := range slices.Concat(config.Warnings, o.ProgramVersion().Differences(config.Operator)) {
 		o.Warnf("%s", warning)
 	}
 
@@ -123,66 +106,29 @@ func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (*Pl
 		return nil, err
 	}
 
-	known := config.Contents != nil || f.config.Options.ConfigFile != "" || f.config.ChartRepository != ""
-	p := &Planner{options: options, unknown: config.EnvironmentNames, knowsSources: known}
+	known := config.Contents != nil || f.Config.Options.ConfigFile != "" || f.Config.ChartRepository != ""
+	reader := &preview{Client: c.Client, operator: options.Namespace}
 
-	return p, p.connect(c, options)
-}
-
-// connect creates the operator's planner. It reads everything from the API server, and keeps charts
-// that it builds in memory only.
-func (p *Planner) connect(c *Cluster, options controllers.Options) error {
-	scheme := runtime.NewScheme()
-	if err := crds.AddToScheme(scheme); err != nil {
-		return err
-	}
-
-	definitions, err := client.New(c.Config, client.Options{Scheme: scheme, Mapper: c.Client.RESTMapper()})
-	if err != nil {
-		return err
-	}
-
-	objects, err := dynamic.NewForConfig(c.Config)
-	if err != nil {
-		return err
-	}
-
-	reader, err := metadata.NewForConfig(c.Config)
-	if err != nil {
-		return err
-	}
-
-	p.cluster, p.reader = c, &preview{Client: c.Client, operator: options.Namespace}
-	p.planner = controllers.NewPreviewPlanner(p.reader, options)
-
-	finder := takeover.Finder{Metadata: reader, Definitions: definitions}
-
-	p.crds = crds.NewApplier(crds.Clients{
-		Client: definitions, APIReader: definitions, Objects: trial.ClusterObjects{Client: objects},
-
-		HasRelease: func(ctx context.Context, name types.NamespacedName) (bool, error) {
-			return release.IsInstalled(ctx, reader, name)
-		},
-		HasProvider: finder.Anywhere,
-	})
-
-	return nil
+	return &Planner{
+		planner: controllers.NewPreviewPlanner(reader, options), reader: reader, cluster: c, options: options,
+		unknown: config.EnvironmentNames, knowsSources: known,
+	}, nil
 }
 
 // operatorConfig returns the operator's configuration, with the values of flags taking precedence.
 // It uses the defaults, and warns, if the user may not read it or there is no single operator in the
 // cluster.
 func (f *PlannerFlags) operatorConfig(ctx context.Context, o *Options, c *Cluster) (*OperatorConfig, error) {
-	config, err := readOperatorConfig(ctx, c.Client, f.operatorNamespace)
+	config, err := readOperatorConfig(ctx, c.Client, f.OperatorNamespace)
 
-	missing := errors.As(err, new(*NoOperatorError))
-	ambiguous := errors.As(err, new(*AmbiguousOperatorError))
+	missing := new(OperatorError)
+	isMissing := errors.As(err, &missing)
 	forbidden := apierrors.IsForbidden(err) // not every user may list the Deployments of all namespaces
 
 	switch {
-	case missing && f.newOperator != nil:
-		config = f.newOperator
-	case missing || ambiguous || forbidden:
+	case isMissing && len(missing.Deployments) == 0 && f.NewOperator != nil:
+		config = f.NewOperator
+	case isMissing || forbidden:
 		o.Warnf(
 			"the operator's configuration is unknown, so its defaults are used: %s; "+
 				"set --operator-namespace, or flags such as --image-registry",
@@ -196,9 +142,9 @@ func (f *PlannerFlags) operatorConfig(ctx context.Context, o *Options, c *Cluste
 		return nil, err
 	}
 
-	config.Options.ImageRegistry = cmp.Or(f.config.Options.ImageRegistry, config.Options.ImageRegistry)
-	config.ChartRepository = cmp.Or(f.config.ChartRepository, config.ChartRepository)
-	config.leaveOut(f.config.Files())
+	config.Options.ImageRegistry = cmp.Or(f.Config.Options.ImageRegistry, config.Options.ImageRegistry)
+	config.ChartRepository = cmp.Or(f.Config.ChartRepository, config.ChartRepository)
+	config.leaveOut(f.Config.Files())
 
 	return config, nil
 }
@@ -233,7 +179,7 @@ func (c *OperatorConfig) leaveOut(given []controllers.FileFlag) {
 // options returns the operator's settings, with what the user may read instead of the operator: credentials for
 // registries, and tokens of clusterctl's configuration and the environment.
 func (f *PlannerFlags) options(config *OperatorConfig) (controllers.Options, error) {
-	credentials, err := f.credentials()
+	credentials, err := RegistryCredentials(f.Config.RegistryConfig)
 	if err != nil {
 		return controllers.Options{}, err
 	}
@@ -243,7 +189,7 @@ func (f *PlannerFlags) options(config *OperatorConfig) (controllers.Options, err
 			return []byte(content), nil
 		}
 
-		return os.ReadFile(path)
+		return ReadFile(path)
 	}
 
 	options, err := config.Load(read, credentials)
@@ -257,32 +203,31 @@ func (f *PlannerFlags) options(config *OperatorConfig) (controllers.Options, err
 	return options, err
 }
 
-// credentials returns the user's credentials for registries.
-func (f *PlannerFlags) credentials() (transport.Credentials, error) {
-	if f.config.RegistryConfig != "" {
-		return f.config.Credentials()
+// RegistryCredentials returns the credentials for registries in a file; docker's own if its name is empty.
+func RegistryCredentials(file string) (transport.Credentials, error) {
+	if file == "" {
+		return transport.UserDockerConfig()
 	}
 
-	return transport.UserDockerConfig()
+	credentials, err := transport.DockerConfigFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--registry-config: %w", FileError(err))
+	}
+
+	return credentials, nil
 }
 
-// Registries returns a client for registries with the user's credentials.
-func (f *PlannerFlags) Registries() (*oci.Client, error) {
-	credentials, err := f.credentials()
+// Registries returns a client for registries with the CAs and the credentials in files, whose names may be empty.
+func Registries(ca, config string) (*oci.Client, error) {
+	credentials, err := RegistryCredentials(config)
 	if err != nil {
 		return nil, err
 	}
 
-	return Registries(f.config.RegistryCA, credentials)
-}
-
-// Registries returns a client for registries with the CAs in a file, which may be empty, and credentials.
-func Registries(ca string, credentials transport.Credentials) (*oci.Client, error) {
 	options := transport.Options{Credentials: credentials}
 
 	if ca != "" {
-		var err error
-		if options.CA, err = os.ReadFile(ca); err != nil {
+		if options.CA, err = ReadFile(ca); err != nil {
 			return nil, fmt.Errorf("--registry-ca: %w", err)
 		}
 	}
@@ -293,8 +238,8 @@ func Registries(ca string, credentials transport.Credentials) (*oci.Client, erro
 // catalog returns the providers and images that the operator is configured with, unless a flag names a file with
 // others or nothing is known of the operator.
 func (f *PlannerFlags) catalog(config *OperatorConfig) (*catalog.Catalog, error) {
-	own, err := catalog.LoadUser(f.config.Options.ConfigFile)
-	if err != nil || f.config.Options.ConfigFile != "" || config.Contents == nil {
+	own, err := catalog.LoadUser(f.Config.Options.ConfigFile)
+	if err != nil || f.Config.Options.ConfigFile != "" || config.Contents == nil {
 		return own, err
 	}
 
@@ -315,7 +260,7 @@ func (p *Planner) Plan(ctx context.Context, provider v1alpha2.Provider) (*plan.P
 
 	request := plan.Request{Provider: provider, Scope: p.cluster.Client}
 
-	preview, err := planner.Preview(ctx, request, p.cluster.Releases, p.crds)
+	preview, err := planner.Preview(ctx, request, p.cluster.Releases, p.cluster.CRDs)
 
 	return preview, fromHere(provider, err)
 }
@@ -354,7 +299,7 @@ func (p *Planner) PlanWithoutSecrets(ctx context.Context, provider v1alpha2.Prov
 	maps.Copy(variables, provider.GetSpec().Variables)
 	request.Provider.GetSpec().Variables = variables
 
-	preview, err := planner.Preview(ctx, request, p.cluster.Releases, p.crds)
+	preview, err := planner.Preview(ctx, request, p.cluster.Releases, p.cluster.CRDs)
 	if preview != nil && apierrors.IsForbidden(err) {
 		return preview, nil
 	}
@@ -408,7 +353,7 @@ func (p *Planner) CheckCRDs(
 		return nil, nil
 	}
 
-	return p.crds.CheckChanges(ctx, planned.CRDs, trial.AllowedCRDs(provider.GetAnnotations(), planned.Version))
+	return p.cluster.CRDs.CheckChanges(ctx, planned.CRDs, trial.AllowedCRDs(provider.GetAnnotations(), planned.Version))
 }
 
 // Dropped returns which CRDs of the installed version of a provider another version does not include, and of which of
@@ -442,14 +387,14 @@ func (p *Planner) DroppedByRevision(
 func (p *Planner) dropped(
 	ctx context.Context, provider v1alpha2.Provider, c *chart.Chart,
 ) ([]string, *trial.Report, error) {
-	planned, err := p.planner.CRDs(ctx, p.crds, provider, c)
+	planned, err := p.planner.CRDs(ctx, p.cluster.CRDs, provider, c)
 	if err != nil {
 		return nil, nil, err
 	}
 
 	allowed := trial.AllowedCRDs(provider.GetAnnotations(), planned.Version())
 
-	report, err := p.crds.CheckDropped(ctx, planned, allowed)
+	report, err := p.cluster.CRDs.CheckDropped(ctx, planned, allowed)
 
 	return planned.Dropped(), report, err
 }
@@ -485,10 +430,7 @@ func (p *Planner) CheckOffered(ctx context.Context, provider v1alpha2.Provider, 
 		return nil //nolint:nilerr // see above
 	}
 
-	names := make([]string, 0, len(offered))
-	for _, o := range offered {
-		names = append(names, o.Version)
-	}
+	names := Map(offered, func(o v1alpha2.AvailableUpgrade) string { return o.Version })
 
 	_, err = source.Pick(source.ParseVersions(names), version, "")
 

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // pollInterval is short enough that commands appear to react at once, and costs little.
@@ -37,32 +38,29 @@ func Poll(
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s", timeout))
 	defer cancel()
 
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-
 	last := "there was no answer yet"
 
-	for {
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		pending, err := check(ctx)
 
 		switch {
-		case err == nil && pending == "":
-			return nil
-		case ctx.Err() != nil: // the last answer says more than an interrupted request
+		case ctx.Err() != nil && err != nil: // the last answer says more than an interrupted request
 		case err == nil:
 			last = pending
+			return pending == "", nil
 		case retries(err):
 			last = err.Error()
 		default:
-			return err
+			return false, err
 		}
 
-		select {
-		case <-ctx.Done():
-			return &timeoutError{context.Cause(ctx), last}
-		case <-ticker.C:
-		}
+		return false, nil //nolint:nilerr // it is tried again
+	})
+	if err != nil && ctx.Err() != nil {
+		return &timeoutError{context.Cause(ctx), last}
 	}
+
+	return err
 }
 
 // Retries returns a function that reports whether a command which waits continues after an error of a request, and

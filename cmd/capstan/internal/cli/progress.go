@@ -26,11 +26,18 @@ func NewProgress(out io.Writer) *Progress {
 	return &Progress{out: out, width: width, height: height}
 }
 
-// Show sets the lines that change; without any, it removes them. Without a terminal it does nothing.
+// Show sets the lines that change; without any, it removes them. Only the rows that become others are written. Without
+// a terminal it does nothing.
 func (p *Progress) Show(lines ...string) {
-	if p.isTerminal() {
-		p.update(func() { p.lines = lines })
+	if !p.isTerminal() {
+		return
 	}
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.lines = lines
+	p.draw()
 }
 
 // isTerminal reports whether there are lines that change.
@@ -38,11 +45,8 @@ func (p *Progress) isTerminal() bool { return p.width > 0 }
 
 // Printf prints a line that stays.
 func (p *Progress) Printf(format string, args ...any) {
-	p.change(func() { p.print(fmt.Sprintf(format, args...)) })
+	p.change(func() { fmt.Fprintln(p.out, Text(fmt.Sprintf(format, args...))) })
 }
-
-// print prints a line that stays, within change.
-func (p *Progress) print(line string) { fmt.Fprintln(p.out, Text(line)) }
 
 // Retries returns the function of Options, whose warning does not disturb the lines.
 func (p *Progress) Retries(o *Options) func(error) bool {
@@ -60,15 +64,6 @@ func (p *Progress) change(do func()) {
 	defer p.mu.Unlock()
 
 	p.erase()
-	do()
-	p.draw()
-}
-
-// update changes lines. Only the rows that become others are written.
-func (p *Progress) update(do func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
 	do()
 	p.draw()
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -116,12 +114,10 @@ func (f *ResourceFlags) fromFile(ctx context.Context, o *Options, cluster *Clust
 // Installed returns the newest revision of a provider's release, which is empty if there is none, and
 // the history.
 func (c *Cluster) Installed(ctx context.Context, p v1alpha2.Provider) (*release.Record, state.History, error) {
-	history, err := c.Releases.Observe(ctx, plan.ReleaseKey(p))
+	history, err := c.Views().Observe(ctx, p)
 	if err != nil {
 		return nil, history, err
 	}
-
-	history = history.Show(p.GetStatus())
 
 	newest, exists := history.Newest()
 	if !exists {
@@ -135,7 +131,12 @@ func (c *Cluster) Installed(ctx context.Context, p v1alpha2.Provider) (*release.
 
 // readResource reads a provider's resource from a file, or from in if the file is "-".
 func readResource(in io.Reader, file, namespace string) (v1alpha2.Provider, error) {
-	data, err := readFile(in, file)
+	read := ReadFile
+	if file == "-" {
+		read = func(string) ([]byte, error) { return io.ReadAll(in) }
+	}
+
+	data, err := read(file)
 	if err != nil {
 		return nil, err
 	}
@@ -170,14 +171,6 @@ func readResource(in io.Reader, file, namespace string) (v1alpha2.Provider, erro
 	}
 
 	return p, nil
-}
-
-func readFile(in io.Reader, file string) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(in)
-	}
-
-	return os.ReadFile(file)
 }
 
 // IsOlder reports whether a version is older than the installed one of a provider.

@@ -36,12 +36,7 @@ func (f *SelectionFlags) Find(
 		return nil, nil, err
 	}
 
-	if !f.All {
-		found, err := c.FindAll(ctx, args)
-		return c, found, err
-	}
-
-	found, err := c.Providers(ctx)
+	found, err := c.FindAll(ctx, args)
 	if err == nil && len(found) == 0 {
 		o.Printf("%s", c.None(ctx))
 	}

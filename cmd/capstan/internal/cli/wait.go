@@ -95,14 +95,12 @@ func (c *Cluster) WaitAll(
 		return nil
 	}
 
-	w := &waiter{
-		progress: NewProgress(o.Out), cluster: c, timeout: flags.Timeout, started: time.Now(), installed: flags.Installed,
-	}
+	w := &waiter{progress: NewProgress(o.Out), cluster: c, flags: flags, started: time.Now()}
 	for _, p := range providers {
 		w.pending = append(w.pending, &waited{provider: p, name: v1alpha2.FullName(p)})
 	}
 
-	err := Poll(ctx, w.timeout, w.progress.Retries(o), func(ctx context.Context) (string, error) {
+	err := Poll(ctx, flags.Timeout, w.progress.Retries(o), func(ctx context.Context) (string, error) {
 		if err := w.read(ctx); err != nil {
 			return "", err
 		}
@@ -138,10 +136,8 @@ func (c *Cluster) WaitAll(
 type waiter struct {
 	progress *Progress
 	cluster  *Cluster
-	timeout  time.Duration
+	flags    *WaitFlags
 	started  time.Time
-	// installed is that of WaitFlags.
-	installed string
 
 	// pending are those that are still waited for, and failures why others no longer are.
 	pending  []*waited
@@ -160,7 +156,9 @@ type waited struct {
 	name    string
 	isGone  bool
 	verdict view.Verdict
-	last    printed
+	// last is the verdict that was printed last, and printed when that was, without a terminal.
+	last    view.Verdict
+	printed time.Time
 }
 
 // askOperator finds out from time to time whether an operator runs, and prints once that none does.
@@ -185,51 +183,34 @@ func (w *waiter) look(condition Condition) string {
 		lines   []string
 	)
 
-	elapsed := fmt.Sprintf("%s of %s", duration.HumanDuration(time.Since(w.started)), duration.HumanDuration(w.timeout))
+	elapsed := fmt.Sprintf("%s of %s", duration.HumanDuration(time.Since(w.started)),
+		duration.HumanDuration(w.flags.Timeout))
 
 	for _, one := range w.pending {
 		done, err := one.check(condition)
-		if w.installed != "" {
-			one.verdict.Text = strings.Replace(one.verdict.Text, "not installed yet", w.installed, 1)
+		if w.flags.Installed != "" {
+			one.verdict.Text = strings.Replace(one.verdict.Text, "not installed yet", w.flags.Installed, 1)
 		}
 
 		switch {
 		case err != nil:
 			w.failures = append(w.failures, err)
 		case done:
-			lines = append(lines, fmt.Sprintf("%s: %s (%s)", one.name, one.verdict,
-				time.Since(w.started).Round(100*time.Millisecond)))
+			w.progress.Printf("%s: %s (%s)", one.name, one.verdict, time.Since(w.started).Round(100*time.Millisecond))
 		default:
 			pending = append(pending, one)
+			lines = append(lines, v1alpha2.Label(one.provider)+": "+one.verdict.String())
+			w.print(one, elapsed)
 		}
 	}
 
 	w.pending = pending
 
-	show := w.progress.update
-	if len(lines) > 0 || !w.progress.isTerminal() {
-		show = w.progress.change
-	}
-
-	show(func() {
-		for _, line := range lines {
-			w.progress.print(line)
-		}
-
-		w.progress.lines = nil
-
-		for _, one := range pending {
-			w.show(one, elapsed)
-		}
-
-		if len(pending) > 0 && w.progress.isTerminal() {
-			w.progress.lines = append(w.progress.lines, "waiting for "+elapsed)
-		}
-	})
-
 	if len(pending) == 0 {
 		return ""
 	}
+
+	w.progress.Show(append(lines, "waiting for "+elapsed)...)
 
 	return cmp.Or(pending[0].verdict.String(), pending[0].name)
 }
@@ -258,27 +239,20 @@ func (o *waited) check(condition Condition) (bool, error) {
 	return done, err
 }
 
-// show shows the verdict of a provider: on a terminal always, otherwise what is news.
-func (w *waiter) show(one *waited, elapsed string) {
-	if w.progress.isTerminal() {
-		line := v1alpha2.Label(one.provider) + ": " + one.verdict.String()
-		w.progress.lines = append(w.progress.lines, line)
-
-		return
-	}
-
-	if !w.isDue(one.provider, one.verdict, one.last) {
+// print prints what is news of a provider. On a terminal, all is shown anyway.
+func (w *waiter) print(one *waited, elapsed string) {
+	if w.progress.isTerminal() || !w.isDue(one) {
 		return
 	}
 
 	news := one.verdict
-	if news.Cause == one.last.verdict.Cause { // it is on the screen
+	if news.Cause == one.last.Cause { // it is on the screen
 		news.Cause = ""
 	}
 
-	w.progress.print(fmt.Sprintf("%s: %s (%s)", one.name, news, elapsed))
+	w.progress.Printf("%s: %s (%s)", one.name, news, elapsed)
 
-	one.last = printed{one.verdict, time.Now()}
+	one.last, one.printed = one.verdict, time.Now()
 }
 
 // read reads the providers: of a kind and namespace by one request.
@@ -324,24 +298,18 @@ func (o *waited) find(read []v1alpha2.Provider) {
 	}
 }
 
-// printed is what was printed last of a provider, without a terminal.
-type printed struct {
-	verdict view.Verdict
-	at      time.Time
-}
-
 // isDue reports whether a verdict has to be printed: when it changes, and from time to time.
-func (w *waiter) isDue(p v1alpha2.Provider, verdict view.Verdict, last printed) bool {
-	waited, quiet := time.Since(w.started), time.Since(last.at)
+func (w *waiter) isDue(one *waited) bool {
+	waited, quiet := time.Since(w.started), time.Since(one.printed)
 
 	switch {
 	case waited > signOfLife && quiet > signOfLife:
 		return true
-	case waited <= patience && (!isObserved(p) || !isHandled(p)):
+	case waited <= patience && (!isObserved(one.provider) || !isHandled(one.provider)):
 		return false
 	}
 
-	return verdict.Text != last.verdict.Text || verdict.Cause != last.verdict.Cause && quiet > causeInterval
+	return one.verdict.Text != one.last.Text || one.verdict.Cause != one.last.Cause && quiet > causeInterval
 }
 
 // Ready is met when the operator has reconciled the resource's current generation, as the last request asks for, and

@@ -21,15 +21,7 @@ type Command func(*cli.Options) *cobra.Command
 
 // Run runs a command without standard input.
 func Run(ctx context.Context, command Command, args ...string) (stdout, stderr string, err error) {
-	return RunWithInput(ctx, command, "", args...)
-}
-
-// RunWithInput runs a command with standard input.
-func RunWithInput(
-	ctx context.Context, command Command, input string, args ...string,
-) (stdout, stderr string, err error) {
-	streams, in, out, errOut := genericiooptions.NewTestIOStreams()
-	in.WriteString(input)
+	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
 
 	cmd := command(&cli.Options{IOStreams: streams})
 	cmd.SilenceUsage = true

@@ -19,21 +19,19 @@ func BrokenProvider(t *testing.T, samples, level string) string {
 	folder := filepath.Join(t.TempDir(), "cluster-api")
 	g.Expect(os.CopyFS(folder, os.DirFS(filepath.Join(samples, "cluster-api")))).To(gomega.Succeed())
 
-	edit := func(name, old, replacement string) {
-		path := filepath.Join(folder, "v1.0.0", name)
-		data, err := os.ReadFile(path)
-		g.Expect(err).NotTo(gomega.HaveOccurred())
-		g.Expect(string(data)).To(gomega.ContainSubstring(old))
-
-		edited := strings.Replace(string(data), old, replacement, 1)
-		err = os.WriteFile(path, []byte(edited), 0o600) //nolint:gosec // the path is in a temporary folder
-		g.Expect(err).NotTo(gomega.HaveOccurred())
-	}
+	name, old, replacement := "core-components.yaml", "kind: Service\n", "kind: ConfigMap\n"
 	if level == "warning" {
-		edit("metadata.yaml", "kind: Metadata\n", "")
-	} else {
-		edit("core-components.yaml", "kind: Service\n", "kind: ConfigMap\n")
+		name, old, replacement = "metadata.yaml", "kind: Metadata\n", ""
 	}
+
+	path := filepath.Join(folder, "v1.0.0", name)
+	data, err := os.ReadFile(path)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(string(data)).To(gomega.ContainSubstring(old))
+
+	edited := strings.Replace(string(data), old, replacement, 1)
+	err = os.WriteFile(path, []byte(edited), 0o600) //nolint:gosec // the path is in a temporary folder
+	g.Expect(err).NotTo(gomega.HaveOccurred())
 
 	return folder
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/selection"
@@ -19,6 +18,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/usage"
 )
 
 // deleteOptions are the flags of `delete`.
@@ -67,24 +67,11 @@ removed.`,
 	flags.BoolVar(&opts.force, "force", false, "Remove providers even if they are in use.")
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "Only list what would be removed, and what prevents it.")
 	flags.BoolVar(&opts.yes, "yes", false, "Do not ask.")
-	flags.SetNormalizeFunc(singular)
 
 	cmd.ValidArgsFunction = cli.CompleteProviders
 	cmd.RunE = cli.Run(opts.run)
 
 	return cmd
-}
-
-// singular accepts the plural of two flags, whose names are clusterctl's.
-func singular(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-	switch name {
-	case "include-crds":
-		name = "include-crd"
-	case "include-namespaces":
-		name = "include-namespace"
-	}
-
-	return pflag.NormalizedName(name)
 }
 
 func (o *deleteOptions) run(ctx context.Context, args []string) error {
@@ -200,11 +187,13 @@ func (o *deleteOptions) checkNamespace(ctx context.Context, cluster *cli.Cluster
 
 // check finds out what would be removed, and prints it for a dry run. The error lists what prevents it.
 func (o *deleteOptions) check(ctx context.Context, cluster *cli.Cluster, found []v1alpha2.Provider) error {
-	c, err := newDeleteChecker(ctx, o, cluster, found)
+	all, err := cluster.AllProviders(ctx)
 	if err != nil {
 		return err
 	}
 
+	finder := &usage.Finder{Client: cluster.Client, Metadata: cluster.Metadata}
+	c := &deleteChecker{deleteOptions: o, cluster: cluster, usage: finder, selected: found, all: all}
 	effects := make([]*effect, 0, len(found))
 
 	for _, p := range found {
@@ -234,16 +223,15 @@ func (o *deleteOptions) check(ctx context.Context, cluster *cli.Cluster, found [
 // delete deletes a provider's resource. The operator reads from annotations what to delete with it.
 func (o *deleteOptions) delete(ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider) error {
 	annotations := map[string]any{}
-	if o.includeCRDs {
-		annotations[v1alpha2.DeleteCRDsAnnotation] = "true"
-	}
 
-	if o.includeNamespace {
-		annotations[v1alpha2.DeleteNamespaceAnnotation] = "true"
-	}
-
-	if o.force {
-		annotations[v1alpha2.DeleteInUseAnnotation] = "true"
+	for annotation, asked := range map[string]bool{
+		v1alpha2.DeleteCRDsAnnotation:      o.includeCRDs,
+		v1alpha2.DeleteNamespaceAnnotation: o.includeNamespace,
+		v1alpha2.DeleteInUseAnnotation:     o.force,
+	} {
+		if asked {
+			annotations[annotation] = "true"
+		}
 	}
 
 	if len(annotations) > 0 {

@@ -3,14 +3,11 @@ package providers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -31,24 +28,6 @@ type deleteChecker struct {
 
 	// selected are the providers to remove, and all those of the cluster.
 	selected, all []v1alpha2.Provider
-}
-
-func newDeleteChecker(
-	ctx context.Context, o *deleteOptions, cluster *cli.Cluster, selected []v1alpha2.Provider,
-) (*deleteChecker, error) {
-	all, err := cluster.ProvidersIn(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-
-	objects, err := metadata.NewForConfig(cluster.Config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the management cluster: %w", err)
-	}
-
-	finder := &usage.Finder{Client: cluster.Client, Metadata: objects}
-
-	return &deleteChecker{deleteOptions: o, cluster: cluster, usage: finder, selected: selected, all: all}, nil
 }
 
 // check finds out what would be removed with a provider, and what prevents it.
@@ -135,16 +114,13 @@ func (c *deleteChecker) needCore(core v1alpha2.Provider) []string {
 	var others []string
 
 	for _, p := range c.all {
-		if p.GetStatus().Release != nil && v1alpha2.Cluster(p) == v1alpha2.Cluster(core) && !c.isSelected(p) {
+		selected := slices.ContainsFunc(c.selected, func(s v1alpha2.Provider) bool { return s.GetUID() == p.GetUID() })
+		if p.GetStatus().Release != nil && v1alpha2.Cluster(p) == v1alpha2.Cluster(core) && !selected {
 			others = append(others, v1alpha2.Label(p))
 		}
 	}
 
 	return others
-}
-
-func (c *deleteChecker) isSelected(p v1alpha2.Provider) bool {
-	return slices.ContainsFunc(c.selected, func(s v1alpha2.Provider) bool { return s.GetUID() == p.GetUID() })
 }
 
 // checkCRDs finds the CRDs that are deleted with the provider.
@@ -153,20 +129,16 @@ func (c *deleteChecker) checkCRDs(ctx context.Context, e *effect) error {
 		return nil
 	}
 
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
-
 	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(e.provider)}
-	if err := c.cluster.Client.List(ctx, list, ofProvider); err != nil {
-		return fmt.Errorf("list CustomResourceDefinitions: %w", err)
-	}
 
-	definitions := slices.DeleteFunc(list.Items, func(d metav1.PartialObjectMetadata) bool {
+	found, err := c.cluster.ListCRDs(ctx, ofProvider)
+	deleted := slices.DeleteFunc(found, func(d metav1.PartialObjectMetadata) bool {
 		return !removal.DeletesCRD(e.provider, &d)
 	})
-	if len(definitions) > 0 {
-		e.add("%s", object.Count(len(definitions), "CRD"))
+
+	if len(deleted) > 0 {
+		e.add("%s", object.Count(len(deleted), "CRD"))
 	}
 
-	return nil
+	return err
 }

@@ -27,13 +27,6 @@ func TestDeleteArguments(t *testing.T) {
 		g.Expect(err).To(MatchError(
 			"expected either providers or --all; usage: delete {PROVIDER... | --all} [flags]"))
 	}
-
-	cmd := NewDeleteCommand(&cli.Options{})
-	g.Expect(cmd.ParseFlags([]string{"--include-crds", "--include-namespaces"})).To(Succeed())
-
-	for _, name := range []string{"include-crd", "include-namespace"} {
-		g.Expect(cmd.Flags().GetBool(name)).To(BeTrue())
-	}
 }
 
 func TestDeleteEffect(t *testing.T) {

@@ -25,7 +25,6 @@ type diffOptions struct {
 	output   *cli.OutputFlags
 
 	revision, baseline int
-	contextLines       int
 	exitCode           bool
 }
 
@@ -58,7 +57,6 @@ The exit code is 1 for errors, and with --exit-code 2 if there are changes.`,
 	o.output = cli.AddOutputFlags(flags)
 	flags.IntVar(&o.revision, "revision", 0, "Revision of the release to compare.")
 	flags.IntVar(&o.baseline, "baseline", 0, "Revision to compare with --revision, or with the current one.")
-	flags.IntVarP(&o.contextLines, "unified", "U", 3, "Number of unchanged lines around changes.")
 	flags.BoolVar(&o.exitCode, "exit-code", false, "Exit with code 2 if there are changes.")
 
 	for _, installed := range []string{"revision", "baseline"} {
@@ -97,37 +95,36 @@ func (o *diffOptions) difference(ctx context.Context, cluster *cli.Cluster, p v1
 		return o.compare(ctx, cluster, p)
 	}
 
-	sides := view.Sides{From: o.baseline, To: o.revision, ContextLines: o.contextLines}
-
-	c, err := cluster.Views().Compare(ctx, p, sides)
+	c, err := cluster.Views().Compare(ctx, p, view.Sides{From: o.baseline, To: o.revision})
 	if err != nil {
 		return nil, err
 	}
 
-	if c.Withheld != "" {
-		o.Warnf("%s", c.Withheld)
-	}
-
-	return &difference{Provider: v1alpha2.Label(p), From: c.From, To: c.To, Objects: c.Changes}, nil
+	return o.describe(p, &plan.Preview{Plan: plan.Plan{Version: c.To}}, c, nil), nil
 }
 
 // compare compares the current revision of the release with what would be installed.
 func (o *diffOptions) compare(ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider) (*difference, error) {
+	planner, err := o.resource.Planner.Planner(ctx, o.Options, cluster)
+	if err != nil {
+		return nil, err
+	}
+
 	current, observed, err := cluster.Installed(ctx, p)
 	if apierrors.IsForbidden(err) && o.revision == 0 && p.GetSpec().KubeConfig == nil {
-		return o.compareResources(ctx, cluster, p)
+		return o.compareResources(ctx, cluster, planner, p)
 	}
 
 	if err != nil {
 		return nil, err
 	}
 
-	plan, findings, err := o.plan(ctx, cluster, p, observed)
+	plan, findings, err := o.plan(ctx, cluster, planner, p, observed)
 	if err != nil {
 		return nil, err
 	}
 
-	c, err := view.CompareWithPlan(p, observed, current, plan.Rendered, o.contextLines)
+	c, err := view.CompareWithPlan(p, observed, current, plan.Rendered)
 	if err != nil {
 		return nil, err
 	}
@@ -138,13 +135,8 @@ func (o *diffOptions) compare(ctx context.Context, cluster *cli.Cluster, p v1alp
 // compareResources is compare for users who may not read Helm's records: instead of what is installed, it takes what
 // the resource in the cluster asks for, with the installed version. A warning says so.
 func (o *diffOptions) compareResources(
-	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider,
+	ctx context.Context, cluster *cli.Cluster, planner *cli.Planner, p v1alpha2.Provider,
 ) (*difference, error) {
-	planner, err := o.resource.Planner.Planner(ctx, o.Options, cluster)
-	if err != nil {
-		return nil, err
-	}
-
 	preview, err := planner.PlanWithoutSecrets(ctx, p)
 	if err != nil {
 		return nil, err
@@ -172,8 +164,7 @@ func (o *diffOptions) compareResources(
 		installed = before.Rendered
 	}
 
-	c, err := view.CompareWithPlan(p, state.History{Release: plan.ReleaseKey(p)}, installed, preview.Rendered,
-		o.contextLines)
+	c, err := view.CompareWithPlan(p, state.History{Release: plan.ReleaseKey(p)}, installed, preview.Rendered)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +201,7 @@ func (o *diffOptions) describe(
 	}
 
 	var skipped []string
-	if plan.Chart != nil { // a rollback has none
+	if plan.Chart != nil { // a revision has none
 		skipped = offers.SkippedMinors(c.From, plan.Version, plan.Chart.Minors())
 	}
 
@@ -230,7 +221,7 @@ func (o *diffOptions) describe(
 // plan returns what would be installed: the revision that a flag or the resource selects, or what
 // the rest of the resource asks for. It also returns what is wrong with the changes of CRDs.
 func (o *diffOptions) plan(
-	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, observed state.History,
+	ctx context.Context, cluster *cli.Cluster, planner *cli.Planner, p v1alpha2.Provider, observed state.History,
 ) (*plan.Preview, []string, error) {
 	number := o.revision
 
@@ -246,12 +237,7 @@ func (o *diffOptions) plan(
 			return nil, nil, err
 		}
 
-		return o.planRollback(ctx, cluster, p, revision)
-	}
-
-	planner, err := o.resource.Planner.Planner(ctx, o.Options, cluster)
-	if err != nil {
-		return nil, nil, err
+		return o.planRollback(ctx, cluster, planner, p, revision)
 	}
 
 	preview, err := planner.Plan(ctx, p)
@@ -270,7 +256,7 @@ func (o *diffOptions) plan(
 // planRollback returns an earlier revision, and what would be left of CRDs that it does not include. A rollback does
 // not change CRDs.
 func (o *diffOptions) planRollback(
-	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, revision state.Revision,
+	ctx context.Context, cluster *cli.Cluster, planner *cli.Planner, p v1alpha2.Provider, revision state.Revision,
 ) (*plan.Preview, []string, error) {
 	record, err := cluster.Releases.Read(ctx, plan.ReleaseKey(p), revision)
 	if err != nil {
@@ -278,11 +264,6 @@ func (o *diffOptions) planRollback(
 	}
 
 	preview := &plan.Preview{Plan: plan.Plan{Version: record.AppVersion}, Rendered: record}
-
-	planner, err := o.resource.Planner.Planner(ctx, o.Options, cluster)
-	if err != nil {
-		return nil, nil, err
-	}
 
 	dropped, report, err := planner.DroppedByRevision(ctx, p, revision.ChartDigest)
 	if err != nil {

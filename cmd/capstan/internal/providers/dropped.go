@@ -56,12 +56,7 @@ func texts(report *trial.Report) []string {
 		return nil
 	}
 
-	var all []string
-	for _, f := range report.Findings {
-		all = append(all, f.String())
-	}
-
-	return all
+	return cli.Map(report.Findings, trial.Finding.String)
 }
 
 // printDropped prints which CRDs a version does not include, and what that leaves.

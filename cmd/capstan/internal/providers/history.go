@@ -17,17 +17,8 @@ import (
 // digest is the column that has no place on most terminals.
 const digest = 7
 
-// historyOptions are the flags of `history`.
-type historyOptions struct {
-	*cli.Options
-
-	cluster *cli.ClusterFlags
-	output  *cli.OutputFlags
-}
-
 // NewHistoryCommand returns `capstan history`.
-func NewHistoryCommand(options *cli.Options) *cobra.Command {
-	o := &historyOptions{Options: options}
+func NewHistoryCommand(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history PROVIDER",
 		Short: "Show the revisions of a provider's release",
@@ -38,73 +29,61 @@ became healthy, and the digest of its chart.`,
   capstan history infrastructure-aws -o yaml`,
 		Args:              cli.Arguments(1, 1, "one provider"),
 		ValidArgsFunction: cli.CompleteProvider,
-		RunE:              cli.Run(o.run),
 	}
-	o.cluster = cli.AddClusterFlags(cmd.Flags())
-	o.output = cli.AddOutputFlags(cmd.Flags())
+	flags := cli.AddClusterFlags(cmd.Flags())
+	output := cli.AddOutputFlags(cmd.Flags())
+
+	cmd.RunE = cli.Run(func(ctx context.Context, args []string) error {
+		printer, cluster, err := o.Connect(output, flags)
+		if err != nil {
+			return err
+		}
+
+		p, err := cluster.Find(ctx, args[0])
+		if err != nil {
+			return err
+		}
+
+		views, err := cluster.Views().History(ctx, p)
+		if err != nil {
+			return err
+		}
+
+		return printHistory(printer, views, time.Now())
+	})
 
 	return cmd
 }
 
-func (o *historyOptions) run(ctx context.Context, args []string) error {
-	printer, cluster, err := o.Connect(o.output, o.cluster)
-	if err != nil {
-		return err
-	}
-
-	p, err := cluster.Find(ctx, args[0])
-	if err != nil {
-		return err
-	}
-
-	views, err := cluster.Views().History(ctx, p)
-	if err != nil {
-		return err
-	}
-
-	return printHistory(printer, views, time.Now())
-}
-
-func revisionStyle(v view.Revision) cli.Style {
-	switch v.Status {
-	case v1alpha2.RevisionDeployed:
-		return cli.Green
-	case v1alpha2.RevisionFailed:
-		return cli.Red
-	default:
-		return cli.Plain
-	}
+// revisionStyles are those of revisions that say more than others.
+var revisionStyles = map[v1alpha2.RevisionStatus]cli.Style{
+	v1alpha2.RevisionDeployed: cli.Green, v1alpha2.RevisionFailed: cli.Red,
 }
 
 func printHistory(printer *cli.Printer, views []view.Revision, now time.Time) error {
-	return printer.Print(views, func() error {
-		columns := func(all ...string) []string {
-			switch width := printer.Width; {
-			case width > 0 && width < narrow:
-				return []string{all[0], all[1], all[2], all[4], all[6], all[8]}
-			case width > 0 && width < 2*narrow:
-				return slices.Delete(all, digest, digest+1)
-			}
-
-			return all
-		}
-		header := columns("REVISION", "AGE", "STATUS", "HEALTHY", "VERSION", "BY", "REASON", "CHART", "DESCRIPTION")
-		rows := make([]cli.Row, 0, len(views))
-
-		for _, v := range views {
-			rows = append(rows, cli.Row{Style: revisionStyle(v), Wrap: true, Cells: columns(
-				strconv.Itoa(v.Revision),
-				duration.HumanDuration(now.Sub(v.Updated)),
-				string(v.Status),
-				v.Health(),
-				v.Version,
-				v.By,
-				v.Reason,
-				view.ShortDigest(v.Digest),
-				v.Description,
-			)})
+	columns := func(all ...string) []string {
+		switch width := printer.Width; {
+		case width > 0 && width < narrow:
+			return []string{all[0], all[1], all[2], all[4], all[6], all[8]}
+		case width > 0 && width < 2*narrow:
+			return slices.Delete(all, digest, digest+1)
 		}
 
-		return printer.Table(header, rows)
+		return all
+	}
+	header := columns("REVISION", "AGE", "STATUS", "HEALTHY", "VERSION", "BY", "REASON", "CHART", "DESCRIPTION")
+
+	return cli.PrintList(printer, header, views, func(v view.Revision) cli.Row {
+		return cli.Row{Style: revisionStyles[v.Status], Cells: columns(
+			strconv.Itoa(v.Revision),
+			duration.HumanDuration(now.Sub(v.Updated)),
+			string(v.Status),
+			v.Health(),
+			v.Version,
+			v.By,
+			v.Reason,
+			view.ShortDigest(v.Digest),
+			v.Description,
+		)}
 	})
 }

@@ -13,8 +13,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/controllers/permissions"
-	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
@@ -126,7 +124,14 @@ func (o *permissionsOptions) installation(
 		return nil, err
 	}
 
-	return installationOf(cluster, p, planned, current), nil
+	return &permissions.Installation{
+		Mapper:   cluster.Client.RESTMapper(),
+		Provider: p,
+		Chart:    planned.Chart.Chart,
+		Values:   planned.Release.Values,
+		Objects:  slices.Concat(planned.Rendered.Objects, current.Objects),
+		Remote:   p.GetSpec().KubeConfig != nil,
+	}, nil
 }
 
 // addManaged adds the types that the provider manages besides those of its own CRDs to an installation. Their CRDs are
@@ -148,18 +153,4 @@ func (o *permissionsOptions) addManaged(ctx context.Context, cluster *cli.Cluste
 	}
 
 	return nil
-}
-
-// installationOf returns the installation of a planned revision that follows the current one.
-func installationOf(
-	cluster *cli.Cluster, p v1alpha2.Provider, planned *plan.Preview, current *release.Record,
-) *permissions.Installation {
-	return &permissions.Installation{
-		Mapper:   cluster.Client.RESTMapper(),
-		Provider: p,
-		Chart:    planned.Chart.Chart,
-		Values:   planned.Release.Values,
-		Objects:  slices.Concat(planned.Rendered.Objects, current.Objects),
-		Remote:   p.GetSpec().KubeConfig != nil,
-	}
 }

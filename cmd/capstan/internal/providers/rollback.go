@@ -13,7 +13,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
-	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -163,7 +162,7 @@ func (o *rollbackOptions) end(ctx context.Context, cluster *cli.Cluster, p v1alp
 	}
 
 	if o.undo && wanted != v.Version {
-		o.Hintf("To stay with %s, answer no, and run `capstan rollback %s --keep`.", v.Version, v.Label)
+		o.Printf("To stay with %s, answer no, and run `capstan rollback %s --keep`.", v.Version, v.Label)
 	}
 
 	return change, o.Confirm(ctx, "Apply "+after.GetSpec().Version+"?")
@@ -181,15 +180,21 @@ func (o *rollbackOptions) changes(ctx context.Context, cluster *cli.Cluster, p v
 func selectRevision(
 	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, args []string,
 ) (state.Revision, error) {
-	observed, err := cluster.Releases.Observe(ctx, plan.ReleaseKey(p))
+	observed, err := cluster.Views().Observe(ctx, p)
 	if err != nil {
 		return state.Revision{}, err
 	}
 
-	observed = observed.Show(p.GetStatus())
-
 	if len(args) == 0 {
-		return lastHealthy(observed, v1alpha2.Label(p))
+		for i, r := range observed.Revisions {
+			if i > 0 && r.Healthy {
+				return r, nil
+			}
+		}
+
+		return state.Revision{}, fmt.Errorf(
+			"release %s has no earlier revision that was healthy; `capstan history %s` lists the revisions",
+			observed.Release, v1alpha2.Label(p))
 	}
 
 	number, err := strconv.Atoi(args[0])
@@ -202,19 +207,4 @@ func selectRevision(
 	}
 
 	return view.FindRevision(p, observed, number)
-}
-
-// lastHealthy returns the latest revision before the current one that was healthy.
-func lastHealthy(observed state.History, label string) (state.Revision, error) {
-	for i, r := range observed.Revisions {
-		if i > 0 && r.Healthy {
-			return r, nil
-		}
-	}
-
-	return state.Revision{}, fmt.Errorf(
-		"release %s has no earlier revision that was healthy; `capstan history %s` lists the revisions",
-		observed.Release,
-		label,
-	)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
@@ -148,38 +149,33 @@ func (o *statusOptions) follow(
 ) error {
 	retries := o.Retries()
 
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(watchInterval):
-		}
-
+	err := wait.PollUntilContextCancel(ctx, watchInterval, false, func(ctx context.Context) (bool, error) {
 		views, err := read(ctx)
 
 		switch {
-		case ctx.Err() != nil:
-			return nil //nolint:nilerr // the user has interrupted the command
-		case err != nil && retries(err):
-			continue
+		case err != nil && (ctx.Err() != nil || retries(err)):
+			return false, nil //nolint:nilerr // it is tried again
 		case err != nil:
-			return err
+			return false, err
 		}
 
 		retries = o.Retries() // the next failure is another one
 
 		if equality.Semantic.DeepEqual(printed, views) {
-			continue
+			return false, nil
 		}
 
 		printed = views
 
 		separate(printer)
 
-		if err := printStatus(printer, views); err != nil {
-			return err
-		}
+		return false, printStatus(printer, views)
+	})
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // the user has interrupted the command
 	}
+
+	return err
 }
 
 // separate makes room for the next status: it clears a terminal, and prints an empty line elsewhere.
@@ -244,23 +240,18 @@ func (o *statusOptions) selected(
 	if len(args) > 0 {
 		found, err = cluster.FindAll(ctx, args)
 	} else {
-		found, err = o.visible(ctx, cluster)
+		var warning string
+
+		found, warning, err = cluster.Visible(ctx)
+		if warning != "" && !o.warned {
+			o.Warnf("%s", warning)
+			o.warned = true
+		}
 	}
 
 	return slices.DeleteFunc(found, func(p v1alpha2.Provider) bool {
 		return !selector.Matches(labels.Set(p.GetLabels()))
 	}), err
-}
-
-// visible returns the providers that the user may list, and warns once of the others.
-func (o *statusOptions) visible(ctx context.Context, cluster *cli.Cluster) ([]v1alpha2.Provider, error) {
-	found, warning, err := cluster.Visible(ctx)
-	if warning != "" && !o.warned {
-		o.Warnf("%s", warning)
-		o.warned = true
-	}
-
-	return found, err
 }
 
 // printStatus prints providers as data, as trees or as a table.
@@ -293,15 +284,15 @@ func statusTable(views []view.Provider, printer *cli.Printer, now time.Time) ([]
 		count[v.Label]++
 	}
 
-	columns := func(name, version, wanted, revision, ready, age, message string, wide ...string) []string {
+	columns := func(all ...string) []string {
 		switch {
 		case printer.Format == cli.FormatWide:
-			return slices.Concat([]string{name}, wide, []string{version, wanted, revision, ready, age, message})
+			return all
 		case printer.Width > 0 && printer.Width < narrow:
-			return []string{name, version, wanted, message}
+			return []string{all[0], all[4], all[5], all[9]}
 		}
 
-		return []string{name, version, wanted, revision, ready, age, message}
+		return slices.Delete(all, 1, 4)
 	}
 	rows := make([]cli.Row, 0, len(views))
 
@@ -316,13 +307,12 @@ func statusTable(views []view.Provider, printer *cli.Printer, now time.Time) ([]
 			revision = strconv.Itoa(v.Release.Revision)
 		}
 
-		cells := columns(name, cmp.Or(v.Version, "-"), cmp.Or(v.Chosen, v.Wanted, "-"), cmp.Or(revision, "-"), v.Ready,
-			age(v.Created.Time, now), v.Verdict.String(), v.Namespace, cmp.Or(v.Contract, "-"), v.Newest())
-		wraps := v.Verdict.State != view.Ready || v.Verdict.Cause != ""
+		cells := columns(name, v.Namespace, cmp.Or(v.Contract, "-"), v.Newest(), cmp.Or(v.Version, "-"),
+			cmp.Or(v.Chosen, v.Wanted, "-"), cmp.Or(revision, "-"), v.Ready, age(v.Created.Time, now), v.Verdict.String())
 
-		rows = append(rows, cli.Row{Style: style(v), Wrap: wraps, Cells: cells})
+		rows = append(rows, cli.Row{Style: style(v), Cells: cells})
 	}
 
-	return columns("NAME", "VERSION", "WANTED", "REVISION", "READY", "AGE", "MESSAGE",
-		"NAMESPACE", "CONTRACT", "AVAILABLE"), rows
+	return columns("NAME", "NAMESPACE", "CONTRACT", "AVAILABLE", "VERSION", "WANTED", "REVISION", "READY", "AGE",
+		"MESSAGE"), rows
 }

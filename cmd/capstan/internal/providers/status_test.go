@@ -193,7 +193,18 @@ func TestModes(t *testing.T) {
 	g.Expect(modes(v)).To(Equal([]string{paused}))
 }
 
-// TestStatusTable: what is ready has one line, and no cause is cut.
+// TestStatusOfReadyProvider is about a terminal on which its message does not fit beside the versions.
+func TestStatusOfReadyProvider(t *testing.T) {
+	verdict := view.Verdict{State: view.Ready, Text: "v2.10.3 is healthy, the newest version in its range"}
+	views := []view.Provider{{Label: "infrastructure-aws", Version: "v2.10.3", Wanted: "~2.10", Verdict: verdict}}
+
+	out := clitest.Printed(t, cli.Printer{Width: 60}, func(p *cli.Printer) error {
+		return p.Table(statusTable(views, p, now))
+	})
+	NewWithT(t).Expect(out).To(HaveSuffix("infrastructure-aws   v2.10.3   ~2.10\n  " + verdict.Text + "\n"))
+}
+
+// TestStatusTable: no message is cut.
 func TestStatusTable(t *testing.T) {
 	g := NewWithT(t)
 

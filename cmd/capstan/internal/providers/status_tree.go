@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,15 +72,9 @@ func appendTree(trees []cli.Node, text string, style cli.Style, lines []string) 
 	return append(trees, n)
 }
 
+// style returns that of a provider.
 func style(v view.Provider) cli.Style {
-	switch v.Verdict.State {
-	case view.Failing:
-		return cli.Red
-	case view.Ready:
-		return cli.Green
-	default:
-		return cli.Yellow
-	}
+	return cmp.Or(map[view.State]cli.Style{view.Failing: cli.Red, view.Ready: cli.Green}[v.Verdict.State], cli.Yellow)
 }
 
 func versionLine(v view.Provider) string {
@@ -160,10 +155,7 @@ func releaseTree(v view.Provider) cli.Node {
 // conditionLines returns the conditions that report a problem which is in neither the verdict nor Ready. Those with the
 // same message are one line.
 func conditionLines(v view.Provider) []string {
-	said := []string{v.Verdict.String()}
-	if ready := v.Condition(v1alpha2.ReadyCondition); ready != nil {
-		said = append(said, ready.Message)
-	}
+	said := []string{v.Verdict.String(), v1alpha2.FindCondition(v.Conditions, v1alpha2.ReadyCondition).Message}
 
 	var lines []string
 
@@ -209,12 +201,7 @@ func age(since, now time.Time) string {
 }
 
 func upgradeLines(upgrades []v1alpha2.AvailableUpgrade) []string {
-	lines := make([]string, 0, len(upgrades))
-	for _, u := range upgrades {
-		lines = append(lines, u.Version+", contract "+u.Contract)
-	}
-
-	return lines
+	return cli.Map(upgrades, func(u v1alpha2.AvailableUpgrade) string { return u.Version + ", contract " + u.Contract })
 }
 
 // sourceLines returns where the chart of the wanted version comes from, and what its source must have.
@@ -238,17 +225,13 @@ func sourceLines(v view.Provider) []string {
 }
 
 func variableLines(variables []view.Variable) []string {
-	lines := make([]string, 0, len(variables))
-
-	for _, v := range variables {
+	return cli.Map(variables, func(v view.Variable) string {
 		if v.From == "" {
-			lines = append(lines, v.Name+" is missing")
-		} else {
-			lines = append(lines, v.Name+" from "+v.From)
+			return v.Name + " is missing"
 		}
-	}
 
-	return lines
+		return v.Name + " from " + v.From
+	})
 }
 
 // crdTree returns the number of CRDs, and those with objects that may be stored in an old version.
@@ -267,35 +250,30 @@ func crdTree(crds []view.CRD) cli.Node {
 
 // eventLines returns the newest event of each reason. What is shown above is not repeated.
 func eventLines(v view.Provider, now time.Time) []string {
-	type group struct {
-		newest view.Event
-		count  int32
+	count := map[string]int32{}
+	for _, e := range v.Details.Events {
+		count[e.Reason] += e.Count
 	}
 
-	var groups []*group
+	var lines []string
 
 	for _, e := range v.Details.Events { // newest first
-		i := slices.IndexFunc(groups, func(g *group) bool { return g.newest.Reason == e.Reason })
-		if i < 0 {
-			groups = append(groups, &group{newest: e})
-			i = len(groups) - 1
+		times := count[e.Reason]
+		if times == 0 {
+			continue
 		}
 
-		groups[i].count += e.Count
-	}
+		count[e.Reason] = 0
 
-	lines := make([]string, 0, len(groups))
-
-	for _, g := range groups {
-		line := fmt.Sprintf("%s ago: %s", age(g.newest.Time.Time, now), g.newest.Reason)
-		if g.count > 1 {
-			line += fmt.Sprintf(" (%d times)", g.count)
+		line := fmt.Sprintf("%s ago: %s", age(e.Time.Time, now), e.Reason)
+		if times > 1 {
+			line += fmt.Sprintf(" (%d times)", times)
 		}
 
-		repeats := strings.Contains(strings.Join(v.Ignored, "; "), g.newest.Message) || slices.ContainsFunc(
-			v.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, g.newest.Message) })
+		repeats := strings.Contains(strings.Join(v.Ignored, "; "), e.Message) || slices.ContainsFunc(
+			v.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, e.Message) })
 		if !repeats {
-			line += ": " + g.newest.Message
+			line += ": " + e.Message
 		}
 
 		lines = append(lines, line)

@@ -70,17 +70,10 @@ of their resources. Suspended providers stay suspended, see "capstan resume".`,
 	}
 )
 
-// NewSuspendCommand returns `capstan suspend`.
-func NewSuspendCommand(o *cli.Options) *cobra.Command { return suspend.command(o) }
-
-// NewResumeCommand returns `capstan resume`.
-func NewResumeCommand(o *cli.Options) *cobra.Command { return resume.command(o) }
-
-// NewPauseCommand returns `capstan pause`.
-func NewPauseCommand(o *cli.Options) *cobra.Command { return pause.command(o) }
-
-// NewUnpauseCommand returns `capstan unpause`.
-func NewUnpauseCommand(o *cli.Options) *cobra.Command { return unpause.command(o) }
+// NewSuspensionCommands returns `capstan suspend`, `resume`, `pause` and `unpause`.
+func NewSuspensionCommands(o *cli.Options) []*cobra.Command {
+	return []*cobra.Command{suspend.command(o), resume.command(o), pause.command(o), unpause.command(o)}
+}
 
 func (c suspension) command(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{

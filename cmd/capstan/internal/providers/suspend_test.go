@@ -16,7 +16,7 @@ func TestSuspendArguments(t *testing.T) {
 	clitest.WithoutConfiguration(t)
 
 	for name, command := range map[string]clitest.Command{
-		"suspend": NewSuspendCommand, "pause": NewPauseCommand, "resume": NewResumeCommand, "unpause": NewUnpauseCommand,
+		"suspend": suspend.command, "pause": pause.command, "resume": resume.command, "unpause": unpause.command,
 	} {
 		for _, args := range [][]string{nil, {"--all", "aws"}} {
 			_, _, err := clitest.Run(t.Context(), command, args...)

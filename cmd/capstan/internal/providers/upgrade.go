@@ -114,8 +114,7 @@ func warnOfUnread(o *cli.Options, installed []*installedProvider) {
 			continue
 		}
 
-		p.Unknown = p.unread.Error()
-		cause := p.Unknown
+		cause := p.unread.Error()
 
 		var shared interface{ Message() string }
 		if errors.As(p.unread, &shared) {
@@ -140,7 +139,7 @@ func unknown(installed []*installedProvider) []string {
 	var labels []string
 
 	for _, p := range installed {
-		if p.Unknown != "" {
+		if p.unread != nil {
 			labels = append(labels, p.Label)
 		}
 	}

@@ -113,20 +113,7 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 	}
 
 	for _, p := range selected {
-		version := versions[v1alpha2.FullName(p)]
-
-		if o.dryRun {
-			change := "upgraded"
-			if cli.IsOlder(version, p) {
-				change = "downgraded"
-			}
-
-			o.Printf("%s: would be %s to %s", v1alpha2.FullName(p), change, version)
-
-			continue
-		}
-
-		if err := o.upgrade(ctx, cluster, p, version); err != nil {
+		if err := o.upgrade(ctx, cluster, p, versions[v1alpha2.FullName(p)]); err != nil {
 			return err
 		}
 	}
@@ -202,12 +189,18 @@ func isWanted(p v1alpha2.Provider, version string) bool {
 func (o *upgradeApplyOptions) upgrade(
 	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, version string,
 ) error {
-	change := map[string]any{"spec": map[string]any{"version": version}}
-
-	message := "upgrading to " + version
+	direction := "upgrad"
 	if cli.IsOlder(version, p) {
-		message = "downgrading to " + version
+		direction = "downgrad"
 	}
+
+	if o.dryRun {
+		o.Printf("%s: would be %sed to %s", v1alpha2.FullName(p), direction, version)
+		return nil
+	}
+
+	change := map[string]any{"spec": map[string]any{"version": version}}
+	message := direction + "ing to " + version
 
 	if isWanted(p, version) {
 		change = map[string]any{"metadata": cli.TryAgain()}
@@ -258,7 +251,7 @@ func (o *upgradeApplyOptions) versions(
 	slices.Sort(newest)
 
 	if len(versions) == 0 {
-		o.Hintf("There is nothing to upgrade; `capstan upgrade plan` shows the available upgrades.")
+		o.Printf("There is nothing to upgrade; `capstan upgrade plan` shows the available upgrades.")
 	}
 
 	return versions, slices.Compact(newest), nil

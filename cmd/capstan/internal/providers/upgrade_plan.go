@@ -10,17 +10,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/offers"
 )
 
-// upgradePlanOptions are the flags of `upgrade plan`.
-type upgradePlanOptions struct {
-	*cli.Options
-
-	cluster *cli.ClusterFlags
-	planner *cli.PlannerFlags
-	output  *cli.OutputFlags
-}
-
-func newUpgradePlanCommand(options *cli.Options) *cobra.Command {
-	o := &upgradePlanOptions{Options: options}
+func newUpgradePlanCommand(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Show the available upgrades",
@@ -33,47 +23,45 @@ newest version is unknown, and the exit code is 1.`,
 		Example: `  capstan upgrade plan
   capstan upgrade plan -o json`,
 		Args: cli.Arguments(0, 0, "no arguments"),
-		RunE: cli.Run(o.run),
 	}
-	flags := cmd.Flags()
-	o.cluster = cli.AddClusterFlags(flags)
-	o.planner = cli.AddPlannerFlags(flags)
-	o.output = cli.AddOutputFlags(flags)
+	flags := cli.AddClusterFlags(cmd.Flags())
+	planning := cli.AddPlannerFlags(cmd.Flags())
+	output := cli.AddOutputFlags(cmd.Flags())
+
+	cmd.RunE = cli.Run(func(ctx context.Context, _ []string) error {
+		printer, cluster, err := o.Connect(output, flags)
+		if err != nil {
+			return err
+		}
+
+		planner, err := planning.Planner(ctx, o, cluster)
+		if err != nil {
+			return err
+		}
+
+		installed, err := readAvailable(ctx, o, cluster, planner, nil)
+		if err != nil {
+			return err
+		}
+
+		unknown, plans := unknown(installed), planUpgrades(installed)
+
+		if err := findDropped(ctx, o, planner, installed, plans); err != nil {
+			return err
+		}
+
+		if err := printPlans(o, printer, plans, unknown, planning.Repeated()); err != nil {
+			return err
+		}
+
+		if len(unknown) > 0 {
+			return &cli.ExitError{Code: 1} // the warnings say why
+		}
+
+		return nil
+	})
 
 	return cmd
-}
-
-func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
-	printer, cluster, err := o.Connect(o.output, o.cluster)
-	if err != nil {
-		return err
-	}
-
-	planner, err := o.planner.Planner(ctx, o.Options, cluster)
-	if err != nil {
-		return err
-	}
-
-	installed, err := readAvailable(ctx, o.Options, cluster, planner, nil)
-	if err != nil {
-		return err
-	}
-
-	unknown, plans := unknown(installed), planUpgrades(installed)
-
-	if err := findDropped(ctx, o.Options, planner, installed, plans); err != nil {
-		return err
-	}
-
-	if err := printPlans(o.Options, printer, plans, unknown, o.planner.Repeated()); err != nil {
-		return err
-	}
-
-	if len(unknown) > 0 {
-		return &cli.ExitError{Code: 1} // the warnings say why
-	}
-
-	return nil
 }
 
 func printPlans(o *cli.Options, printer *cli.Printer, plans []upgradePlan, unknown []string, flags string) error {
@@ -96,30 +84,20 @@ func printPlans(o *cli.Options, printer *cli.Printer, plans []upgradePlan, unkno
 	})
 }
 
-// target returns the version after the upgrade as text.
-func target(step upgradeStep) string {
-	switch {
-	case step.To != "":
-		return step.To
-	case step.Unknown != "":
-		return "unknown"
-	}
-
-	return "-"
-}
-
 // printPlan prints a plan, and the command for it, which needs flags.
 func printPlan(o *cli.Options, printer *cli.Printer, plan upgradePlan, unknown []string, flags string) error {
-	rows := make([]cli.Row, 0, len(plan.Steps))
-
-	for _, step := range plan.Steps {
-		row := cli.Row{Cells: []string{step.Provider, step.From, target(step), step.Contract}}
+	rows := cli.Map(plan.Steps, func(step upgradeStep) cli.Row {
 		if step.To != "" {
-			row.Style = cli.Green
+			return cli.Row{Cells: []string{step.Provider, step.From, step.To, step.Contract}, Style: cli.Green}
 		}
 
-		rows = append(rows, row)
-	}
+		unchanged := "-"
+		if step.Unknown != "" {
+			unchanged = "unknown"
+		}
+
+		return cli.Row{Cells: []string{step.Provider, step.From, unchanged, step.Contract}}
+	})
 
 	printer.Printf("%s", printer.Paint(cli.Bold, "Contract "+plan.Contract+plan.in()))
 

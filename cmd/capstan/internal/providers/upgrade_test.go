@@ -31,7 +31,7 @@ func TestPrintPlans(t *testing.T) {
 	ancient := &installedProvider{Label: "infrastructure-ancient", Version: "v0.1.0", Contract: "v1alpha4"}
 
 	unread := &installedProvider{
-		Label: "cluster-api", Version: "v1.12.11", Contract: "v1beta1", Unknown: "no such host",
+		Label: "cluster-api", Version: "v1.12.11", Contract: "v1beta1", unread: errors.New("no such host"),
 	}
 
 	printed := func(t *testing.T, printer cli.Printer, providers ...*installedProvider) string {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/ranges"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/controllers/offers"
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
@@ -25,9 +26,8 @@ type installedProvider struct {
 	Label, Version, Contract string
 	// Available are the versions that the provider's source has, newest first.
 	Available []v1alpha2.AvailableUpgrade
-	// Unknown is why the source could not be read, and unread the error; empty if it was.
-	Unknown string
-	unread  error
+	// unread is why the source could not be read; nil if it was.
+	unread error
 }
 
 // upgradePlan upgrades all providers in a cluster to a contract.
@@ -113,12 +113,9 @@ func planCluster(providers []*installedProvider) []upgradePlan {
 		}
 	}
 
-	plans := make([]upgradePlan, 0, len(contracts))
-	for _, contract := range slices.Sorted(maps.Keys(contracts)) {
-		plans = append(plans, forContract(providers, contract))
-	}
-
-	return plans
+	return cli.Map(slices.Sorted(maps.Keys(contracts)), func(contract string) upgradePlan {
+		return forContract(providers, contract)
+	})
 }
 
 // forContract upgrades every provider to its newest version that works with a core of the contract.
@@ -171,7 +168,9 @@ func planVersion(providers []*installedProvider, requested string) (upgradePlan,
 func (p *upgradePlan) add(provider *installedProvider, wanted func(v1alpha2.AvailableUpgrade) bool) upgradeStep {
 	step := upgradeStep{
 		Provider: provider.Label, Resource: provider.Resource, From: provider.Version, Contract: provider.Contract,
-		Unknown: provider.Unknown,
+	}
+	if provider.unread != nil {
+		step.Unknown = provider.unread.Error()
 	}
 
 	newer := provider.newer()
@@ -220,14 +219,7 @@ func (p *installedProvider) newer() []v1alpha2.AvailableUpgrade {
 
 // minors returns versions of all minor versions that the provider's source has.
 func (p *installedProvider) minors() []*semver.Version {
-	newer := p.newer()
-
-	minors := make([]*semver.Version, 0, len(newer))
-	for _, offered := range newer {
-		minors = append(minors, semver.MustParse(offered.Version))
-	}
-
-	return minors
+	return cli.Map(p.newer(), func(v v1alpha2.AvailableUpgrade) *semver.Version { return semver.MustParse(v.Version) })
 }
 
 func (p *installedProvider) isCore() bool { return p.Label == v1alpha2.CoreProviderName }

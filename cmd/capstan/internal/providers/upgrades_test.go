@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -65,7 +66,7 @@ func TestPlanUpgrades(t *testing.T) {
 			}},
 		},
 		"a provider of which no versions are known": {
-			[]*installedProvider{{Label: "addon-x", Version: "v1.0.0", Contract: "v1beta2", Unknown: "no such host"}},
+			[]*installedProvider{{Label: "addon-x", Version: "v1.0.0", Contract: "v1beta2", unread: errors.New("no such host")}},
 			[]upgradePlan{{Contract: "v1beta2", Steps: []upgradeStep{
 				{Provider: "addon-x", From: "v1.0.0", Contract: "v1beta2", Unknown: "no such host"},
 			}}},

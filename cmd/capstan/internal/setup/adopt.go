@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -93,12 +94,7 @@ func (o *adoptOptions) run(ctx context.Context, args []string) error {
 	}
 
 	if printer.Format != cli.FormatTable {
-		var manifests []client.Object
-		for _, a := range adoptions {
-			manifests = append(manifests, a.manifests()...)
-		}
-
-		return printer.Manifests(manifests, "values of variables")
+		return printer.Manifests(slices.Concat(cli.Map(adoptions, (*adoption).manifests)...), "values of variables")
 	}
 
 	printer.Printf("%s installed by clusterctl", object.Count(len(adoptions), "provider"))
@@ -107,7 +103,11 @@ func (o *adoptOptions) run(ctx context.Context, args []string) error {
 		a.print(printer)
 	}
 
-	if err := unknownVariables(adoptions); err != nil || o.dryRun {
+	providers := cli.Map(adoptions, func(a *adoption) *provider { return &a.provider })
+
+	err = incomplete(providers, "set them in the environment or in clusterctl's configuration file, as they were when "+
+		"the provider was installed")
+	if err != nil || o.dryRun {
 		return err
 	}
 
@@ -130,12 +130,12 @@ type adoption struct {
 func (o *adoptOptions) propose(
 	ctx context.Context, cluster *cli.Cluster, installed []v1alpha2.Provider,
 ) ([]*adoption, error) {
-	existing, err := existingProviders(ctx, cluster)
+	existing, err := cluster.AllProviders(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	sources, err := newVariableSources("", o.planner.Given().Options.ConfigFile)
+	sources, err := newVariableSources("", o.planner.Config.Options.ConfigFile)
 	if err != nil {
 		return nil, err
 	}
@@ -257,20 +257,6 @@ func (a *adoption) print(printer *cli.Printer) {
 	}
 }
 
-// unknownVariables returns an error if required variables have no value.
-func unknownVariables(adoptions []*adoption) error {
-	providers := make([]*provider, 0, len(adoptions))
-	for _, a := range adoptions {
-		providers = append(providers, &a.provider)
-	}
-
-	return incomplete(providers, "set them in the environment or in clusterctl's configuration file, as they were when "+
-		"the provider was installed")
-}
-
-// maxDisrupted is how many objects an error names.
-const maxDisrupted = 10
-
 // disruption returns an error if objects would be recreated, pods would restart, or Secrets get other content.
 func disruption(adoptions []*adoption) error {
 	var all []string
@@ -284,7 +270,7 @@ func disruption(adoptions []*adoption) error {
 
 	return fmt.Errorf("nothing was changed, because the adoption would recreate, restart or change the content of %s, "+
 		"as shown above; set the variables that the providers were installed with, or repeat the command with --yes",
-		object.List(all, maxDisrupted))
+		object.List(all, cli.MaxNamed))
 }
 
 // adopt creates the resources, and waits until the providers are ready. It can be repeated after an error.
@@ -302,11 +288,11 @@ func (o *adoptOptions) adopt(ctx context.Context, cluster *cli.Cluster, adoption
 
 	// Providers wait for core themselves.
 	for _, a := range adoptions {
-		if objects := a.manifests(); len(objects) > 0 {
-			if err := create(ctx, cluster, objects[0], objects[1:]...); err != nil {
-				return err
-			}
+		if err := create(ctx, cluster, a.manifests()...); err != nil {
+			return err
+		}
 
+		if !a.exists {
 			o.Printf("%s created", v1alpha2.FullName(a.resource))
 		}
 

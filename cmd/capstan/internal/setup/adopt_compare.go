@@ -33,9 +33,6 @@ type difference struct {
 	crds []crds.Difference
 }
 
-// contextLines is the number of unchanged lines around changes of objects.
-const contextLines = 3
-
 // compare finds out what the adoption would change.
 func (a *adoption) compare(ctx context.Context, cluster *cli.Cluster, planner *cli.Planner) error {
 	// The Secret does not exist yet.
@@ -78,7 +75,7 @@ func (a *adoption) compare(ctx context.Context, cluster *cli.Cluster, planner *c
 	}
 
 	masker := view.Masker(a.resource, preview.Rendered)
-	a.changes, err = objectdiff.Compare(masker.Objects(before), masker.Objects(after), contextLines)
+	a.changes, err = objectdiff.Compare(masker.Objects(before), masker.Objects(after), view.ContextLines)
 
 	return err
 }

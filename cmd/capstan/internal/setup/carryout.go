@@ -26,9 +26,10 @@ func (o *options) carryOut(ctx context.Context, cluster *cli.Cluster, p *setupPl
 	}
 
 	if p.operator != nil {
-		o.Printf("Installing %s", &p.operator.chartRelease)
+		o.Printf("Installing %s", p.operator)
 
-		if err := create(ctx, cluster, namespace(p.operator.namespace), p.operator.mounted...); err != nil {
+		objects := append([]client.Object{namespace(p.operator.namespace)}, p.operator.mounted...)
+		if err := create(ctx, cluster, objects...); err != nil {
 			return err
 		}
 
@@ -46,18 +47,14 @@ func (o *options) carryOut(ctx context.Context, cluster *cli.Cluster, p *setupPl
 			continue
 		}
 
-		objects := provider.objects()
-		if err := create(ctx, cluster, objects[0], objects[1:]...); err != nil {
+		if err := create(ctx, cluster, provider.objects()...); err != nil {
 			return err
 		}
 
 		o.Printf("%s created", v1alpha2.FullName(provider.resource))
 	}
 
-	resources := make([]v1alpha2.Provider, 0, len(p.providers))
-	for _, provider := range p.providers {
-		resources = append(resources, provider.resource)
-	}
+	resources := cli.Map(p.providers, func(added *provider) v1alpha2.Provider { return added.resource })
 
 	return cluster.WaitAll(ctx, o.Options, resources, o.wait, cli.Ready)
 }
@@ -90,8 +87,8 @@ func (o *options) updateVariables(ctx context.Context, cluster *cli.Cluster, p *
 }
 
 // create creates objects that do not exist, and sets the keys of Secrets that do.
-func create(ctx context.Context, cluster *cli.Cluster, first client.Object, others ...client.Object) error {
-	for _, object := range append([]client.Object{first}, others...) {
+func create(ctx context.Context, cluster *cli.Cluster, objects ...client.Object) error {
+	for _, object := range objects {
 		kind := object.GetObjectKind().GroupVersionKind()
 
 		err := cluster.Client.Create(ctx, object, cli.FieldOwner)
@@ -139,8 +136,13 @@ func namespace(name string) *corev1.Namespace {
 	}
 }
 
-// objects returns the provider's Namespace, the Secret with its variables if it has any, and its resource.
+// objects returns the provider's Namespace, the Secret with its variables if it has any, and its resource; none of a
+// provider that exists.
 func (p *provider) objects() []client.Object {
+	if p.exists {
+		return nil
+	}
+
 	objects := []client.Object{namespace(p.resource.GetNamespace())}
 
 	if secret := p.secret(); secret != nil {
@@ -149,19 +151,6 @@ func (p *provider) objects() []client.Object {
 	}
 
 	return append(objects, p.resource)
-}
-
-// manifests returns the objects of the providers that the cluster does not have yet.
-func (p *setupPlan) manifests() []client.Object {
-	var all []client.Object
-
-	for _, provider := range p.providers {
-		if !provider.exists {
-			all = append(all, provider.objects()...)
-		}
-	}
-
-	return all
 }
 
 // secretKey returns the name of the Secret that the command writes.

@@ -2,11 +2,9 @@ package setup
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
@@ -25,7 +23,7 @@ import (
 // certificates is the kind of cert-manager's API that most providers need.
 var certificates = schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}
 
-// planCertManager returns the release to install, or why there is nothing to install.
+// planCertManager returns the release to install, and what is installed from where, or why there is nothing to install.
 func (o *options) planCertManager(ctx context.Context, cluster *cli.Cluster) (*chartRelease, string, error) {
 	if o.certManager == "none" {
 		return nil, "not installed, because of --cert-manager none", nil
@@ -60,25 +58,23 @@ func (o *options) planCertManager(ctx context.Context, cluster *cli.Cluster) (*c
 	}
 
 	own := chartutil.Values{"crds": map[string]any{"enabled": true}}
-	if registry := o.planner.Given().Options.ImageRegistry; registry != "" {
+	if registry := o.planner.Config.Options.ImageRegistry; registry != "" {
 		own = chartutil.CoalesceTables(own, certmanager.ImageValues(registry))
 	}
 
 	r.values = chartutil.CoalesceTables(r.values, own)
 
-	return r, from, nil
+	return r, fmt.Sprintf("%s (%s)", r, from), nil
 }
 
 // certManagerChart reads the chart, from the mirror if it is there, and returns where it is from.
 func (o *options) certManagerChart(ctx context.Context) (*helmchart.Chart, string, error) {
 	if strings.HasSuffix(o.certManager, ".tgz") {
 		loaded, err := loader.LoadFile(o.certManager)
-		return loaded, o.certManager, err
+		return loaded, o.certManager, cli.FileError(err)
 	}
 
-	given := o.planner.Given()
-
-	client, err := o.planner.Registries()
+	client, err := cli.Registries(o.planner.Config.RegistryCA, o.planner.Config.RegistryConfig)
 	if err != nil {
 		return nil, "", err
 	}
@@ -90,8 +86,8 @@ func (o *options) certManagerChart(ctx context.Context) (*helmchart.Chart, strin
 
 	candidates := []oci.Reference{public}
 
-	if given.ChartRepository != "" && !strings.Contains(o.certManager, "://") {
-		mirror, err := oci.ParseRepository(given.ChartRepository)
+	if repository := o.planner.Config.ChartRepository; repository != "" && !strings.Contains(o.certManager, "://") {
+		mirror, err := oci.ParseRepository(repository)
 		if err != nil {
 			return nil, "", fmt.Errorf("--chart-repository: %w", err)
 		}
@@ -127,14 +123,14 @@ func readValues(flag, file string) (map[string]any, error) {
 		return map[string]any{}, nil
 	}
 
-	data, err := os.ReadFile(file)
+	data, err := cli.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 
 	values, err := chartutil.ReadValues(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s is no YAML map of values", flag, cmp.Or(file, "it"))
+		return nil, fmt.Errorf("%s: %s is no YAML map of values", flag, file)
 	}
 
 	return values, nil

@@ -5,6 +5,7 @@ package setup
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,7 +82,7 @@ are only printed.`,
 	opts.output = cli.AddOutputFlags(flags)
 
 	for _, t := range v1alpha2.ProviderTypes() {
-		_ = cmd.RegisterFlagCompletionFunc(flagOf(t), cli.CompleteKnownNames(t)) // fails only for flags that do not exist
+		_ = cmd.RegisterFlagCompletionFunc(cli.TypeName(t), cli.CompleteKnown(t)) // fails only for flags that do not exist
 	}
 
 	cmd.RunE = cli.Run(opts.run)
@@ -117,7 +118,7 @@ func (o *options) run(ctx context.Context, _ []string) error {
 		o.Warnf("%s", err)
 		fallthrough
 	case !isTable:
-		return printer.Manifests(plan.manifests(), "values of variables")
+		return printer.Manifests(slices.Concat(cli.Map(plan.providers, (*provider).objects)...), "values of variables")
 	case err != nil:
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -46,11 +45,11 @@ type operator struct {
 	mounted []client.Object
 }
 
-// planOperator returns the operator to install, or why there is nothing to install. The version is that of the
-// command line.
+// planOperator returns the operator to install, and what that is, or why there is nothing to install. The version is
+// that of the command line.
 func (o *options) planOperator(ctx context.Context, cluster *cli.Cluster) (*operator, string, error) {
 	op := &operator{chartRelease: chartRelease{
-		name: operatorName, namespace: cmp.Or(o.planner.OperatorNamespace(), operatorNamespace),
+		name: operatorName, namespace: cmp.Or(o.planner.OperatorNamespace, operatorNamespace),
 	}}
 
 	last, err := op.last(o.cluster.Getter())
@@ -59,15 +58,16 @@ func (o *options) planOperator(ctx context.Context, cluster *cli.Cluster) (*oper
 	}
 
 	found, err := cli.FindOperator(ctx, cluster.Client, "")
+	missing := new(cli.OperatorError)
 
 	switch {
 	case last != nil && last.Info.Status == helmrelease.StatusFailed:
 	case err == nil:
 		return nil, fmt.Sprintf("Deployment %s/%s exists", found.Namespace, found.Name), nil
-	case errors.As(err, new(*cli.AmbiguousOperatorError)):
-		return nil, err.Error(), nil
-	case !errors.As(err, new(*cli.NoOperatorError)):
+	case !errors.As(err, &missing):
 		return nil, "", err
+	case len(missing.Deployments) > 0:
+		return nil, err.Error(), nil
 	}
 
 	if op.chart, err = charts.Operator(); err != nil {
@@ -76,7 +76,7 @@ func (o *options) planOperator(ctx context.Context, cluster *cli.Cluster) (*oper
 
 	op.setVersion(o.Version)
 
-	if err := op.readConfig(o.planner.Given().Options.ConfigFile); err != nil {
+	if err := op.readConfig(o.planner.Config.Options.ConfigFile); err != nil {
 		return nil, "", err
 	}
 
@@ -85,7 +85,7 @@ func (o *options) planOperator(ctx context.Context, cluster *cli.Cluster) (*oper
 		return nil, "", err
 	}
 
-	return op, "included in capstan", op.setValues(given, o.planner.Given())
+	return op, fmt.Sprintf("%s (included in capstan)", op), op.setValues(given, o.planner.Config)
 }
 
 // setVersion makes the chart that of a release, unless the command line is a build without a version.
@@ -108,7 +108,7 @@ func (op *operator) readConfig(file string) error {
 		return err
 	}
 
-	data, err := os.ReadFile(file)
+	data, err := cli.ReadFile(file)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (op *operator) setValues(given map[string]any, config controllers.Config) e
 			continue
 		}
 
-		data, err := os.ReadFile(f.file)
+		data, err := cli.ReadFile(f.file)
 		if err != nil {
 			return fmt.Errorf("--%s: %w", f.flag, err)
 		}

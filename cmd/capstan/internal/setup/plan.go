@@ -20,7 +20,7 @@ type setupPlan struct {
 	// certManager and operator are nil if they do not have to be installed.
 	certManager *chartRelease
 	operator    *operator
-	// certManagerNote and operatorNote say where they come from, or why they are not installed.
+	// certManagerNote and operatorNote say what is installed from where, or why nothing is.
 	certManagerNote, operatorNote string
 
 	providers []*provider
@@ -44,7 +44,7 @@ type provider struct {
 func (o *options) plan(ctx context.Context, cluster *cli.Cluster) (*setupPlan, error) {
 	p := &setupPlan{}
 
-	existing, err := existingProviders(ctx, cluster)
+	existing, err := cluster.AllProviders(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +58,12 @@ func (o *options) plan(ctx context.Context, cluster *cli.Cluster) (*setupPlan, e
 		return nil, err
 	}
 
-	if err := o.planCharts(ctx, cluster, p); err != nil {
-		return nil, err
+	if p.certManager, p.certManagerNote, err = o.planCertManager(ctx, cluster); err != nil {
+		return nil, fmt.Errorf("cert-manager: %w", err)
+	}
+
+	if p.operator, p.operatorNote, err = o.planOperator(ctx, cluster); err != nil {
+		return nil, fmt.Errorf("the operator: %w", err)
 	}
 
 	return p, o.planProviders(ctx, cluster, p, selected, existing)
@@ -81,35 +85,11 @@ func checkName(existing []v1alpha2.Provider, added v1alpha2.Provider) error {
 	return nil
 }
 
-// existingProviders lists the provider resources in the cluster; none if it has no resource types for them.
-func existingProviders(ctx context.Context, cluster *cli.Cluster) ([]v1alpha2.Provider, error) {
-	if served, err := cluster.HasProviderKinds(); err != nil || !served {
-		return nil, err
-	}
-
-	return cluster.ProvidersIn(ctx, "")
-}
-
-// planCharts finds out whether cert-manager and the operator have to be installed.
-func (o *options) planCharts(ctx context.Context, cluster *cli.Cluster, p *setupPlan) error {
-	var err error
-
-	if p.certManager, p.certManagerNote, err = o.planCertManager(ctx, cluster); err != nil {
-		return fmt.Errorf("cert-manager: %w", err)
-	}
-
-	if p.operator, p.operatorNote, err = o.planOperator(ctx, cluster); err != nil {
-		return fmt.Errorf("the operator: %w", err)
-	}
-
-	return nil
-}
-
 // planProviders reads the charts of the selected providers and what variables they need.
 func (o *options) planProviders(
 	ctx context.Context, cluster *cli.Cluster, p *setupPlan, selected []wanted, existing []v1alpha2.Provider,
 ) error {
-	sources, err := newVariableSources(o.variables, o.planner.Given().Options.ConfigFile)
+	sources, err := newVariableSources(o.variables, o.planner.Config.Options.ConfigFile)
 	if err != nil {
 		return err
 	}
@@ -120,7 +100,7 @@ func (o *options) planProviders(
 			return err
 		}
 
-		o.planner.PlanForNewOperator(config)
+		o.planner.NewOperator = config
 	}
 
 	planner, err := o.planner.Planner(ctx, o.Options, cluster)
@@ -218,12 +198,9 @@ func variablesOf(found *plan.Chart) ([]variable, error) {
 		return nil, err
 	}
 
-	variables := make([]variable, 0, len(all))
-	for _, name := range all {
-		variables = append(variables, variable{name: name, required: slices.Contains(required, name)})
-	}
-
-	return variables, nil
+	return cli.Map(all, func(name string) variable {
+		return variable{name: name, required: slices.Contains(required, name)}
+	}), nil
 }
 
 // missing returns the names of the required variables that have no value.

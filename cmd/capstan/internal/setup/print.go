@@ -11,28 +11,12 @@ import (
 
 // print prints the plan. It shows no values of variables.
 func (p *setupPlan) print(printer *cli.Printer) {
-	printRelease(printer, "cert-manager", p.certManager, p.certManagerNote)
-
-	var operatorRelease *chartRelease
-	if p.operator != nil {
-		operatorRelease = &p.operator.chartRelease
-	}
-
-	printRelease(printer, "operator", operatorRelease, p.operatorNote)
+	printer.Printf("%s: %s", printer.Paint(cli.Bold, "cert-manager"), p.certManagerNote)
+	printer.Printf("%s: %s", printer.Paint(cli.Bold, "operator"), p.operatorNote)
 
 	for _, provider := range p.providers {
 		provider.print(printer)
 	}
-}
-
-// printRelease prints what is installed from where, or why it is not.
-func printRelease(printer *cli.Printer, name string, r *chartRelease, note string) {
-	if r == nil {
-		printer.Printf("%s: %s", printer.Paint(cli.Bold, name), note)
-		return
-	}
-
-	printer.Printf("%s: %s (%s)", printer.Paint(cli.Bold, name), r, note)
 }
 
 // print prints the provider's version and where the values of its variables come from.
@@ -85,10 +69,7 @@ func (p *provider) printChanged(printer *cli.Printer) {
 
 // names returns the names of the variables, and where their values come from.
 func (p *provider) names() string {
-	names := make([]string, 0, len(p.variables))
-	for _, v := range p.variables {
-		names = append(names, fmt.Sprintf("%s (from %s)", v.name, v.from))
-	}
+	names := cli.Map(p.variables, func(v variable) string { return fmt.Sprintf("%s (from %s)", v.name, v.from) })
 
 	return strings.Join(names, ", ")
 }

@@ -71,15 +71,6 @@ func (w wanted) checkVersion(resource v1alpha2.Provider) error {
 		v1alpha2.FullName(resource), cmp.Or(version, "not set"), w.version, command)
 }
 
-// flagOf returns the flag for the providers of a type, which is clusterctl's.
-func flagOf(t v1alpha2.ProviderType) string {
-	if t == v1alpha2.RuntimeExtensionProviderType {
-		return "runtime-extension"
-	}
-
-	return t.Name()
-}
-
 // addFlags adds a flag for each type of providers.
 func (s selection) addFlags(flags *pflag.FlagSet) {
 	for _, t := range v1alpha2.ProviderTypes() {
@@ -90,7 +81,7 @@ func (s selection) addFlags(flags *pflag.FlagSet) {
 			usage += fmt.Sprintf(" Default: %s unless core exists; %s for none.", name, none)
 		}
 
-		flags.StringSliceVarP(s[t], flagOf(t), shorthands[t], nil, usage)
+		flags.StringSliceVarP(s[t], cli.TypeName(t), shorthands[t], nil, usage)
 	}
 }
 
@@ -116,7 +107,8 @@ func (s selection) wanted(first bool) ([]wanted, error) {
 			}
 
 			if slices.ContainsFunc(all, func(o wanted) bool { return o.label() == w.label() }) {
-				return nil, fmt.Errorf("--%s: %s is named twice; a cluster can have each provider only once", flagOf(t), w.name)
+				return nil, fmt.Errorf("--%s: %s is named twice; a cluster can have each provider only once",
+					cli.TypeName(t), w.name)
 			}
 
 			all = append(all, w)
@@ -131,12 +123,12 @@ func parseWanted(t v1alpha2.ProviderType, argument string) (wanted, error) {
 	name, version, hasVersion := strings.Cut(argument, ":")
 
 	if name == "" || hasVersion && version == "" {
-		return wanted{}, fmt.Errorf("--%s=%s: expected name[:version], such as %s", flagOf(t), argument, example(t))
+		return wanted{}, fmt.Errorf("--%s=%s: expected name[:version], such as %s", cli.TypeName(t), argument, example(t))
 	}
 
 	if hasVersion {
 		if _, err := ranges.Parse(version); err != nil {
-			return wanted{}, fmt.Errorf("--%s=%s: %w", flagOf(t), argument, err)
+			return wanted{}, fmt.Errorf("--%s=%s: %w", cli.TypeName(t), argument, err)
 		}
 	}
 

@@ -66,7 +66,7 @@ command prints what stays, and how to delete that.`,
 
 // removable returns an error unless the release exists, and there are no providers.
 func (r *chartRelease) removable(ctx context.Context, cluster *cli.Cluster, flags *cli.ClusterFlags) error {
-	existing, err := existingProviders(ctx, cluster)
+	existing, err := cluster.AllProviders(ctx)
 	if err != nil {
 		return err
 	}

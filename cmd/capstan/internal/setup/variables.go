@@ -45,7 +45,7 @@ func newVariableSources(file, config string) (*variableSources, error) {
 		return sources, nil
 	}
 
-	data, err := os.ReadFile(file)
+	data, err := cli.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("--variables: %w", err)
 	}

@@ -3,10 +3,12 @@ package ui
 import (
 	"cmp"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // Card is a provider with what pages conclude from it.
@@ -46,11 +48,15 @@ func (c Card) ComparePath(from, to int) string {
 	return path
 }
 
-// Command returns a command line about the provider.
-func (c Card) Command(args ...string) string { return command(c.Provider, args...) }
+// Command returns a command line of capstan about the provider, to be copied into a shell.
+func (c Card) Command(args ...string) string {
+	words := slices.Concat([]string{"capstan"}, args, []string{c.Label, "-n", c.Namespace})
+	for i, word := range words {
+		words[i] = view.Quote(object.Printable(word))
+	}
 
-// Age returns how old the resource is.
-func (c Card) Age() string { return c.frame.Age(c.Created.Time) }
+	return strings.Join(words, " ")
+}
 
 // Modes returns the parts of the spec that keep the operator from its usual work.
 func (c Card) Modes() []string {

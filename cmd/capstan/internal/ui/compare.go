@@ -49,9 +49,11 @@ type Line struct{ Kind, Text string }
 
 // newCompare returns the page with a comparison of the sides. History is what can be compared.
 func newCompare(frame Frame, v view.Provider, sides view.Sides, history []view.Revision, c view.Comparison) *Compare {
-	p := &Compare{Frame: frame, Card: Card{v, frame}, Command: command(v, diffArguments(sides)...)}
-	p.addChoices(sides, history)
-	p.Note = c.Withheld
+	card := Card{v, frame}
+	p := &Compare{
+		Frame: frame, Card: card, Command: card.Command(diffArguments(sides)...), Note: c.Withheld,
+		From: choices(sides.From, history), To: choices(sides.To, history),
+	}
 	p.addChanges(c.Changes)
 
 	return p
@@ -71,22 +73,16 @@ func diffArguments(sides view.Sides) []string {
 	return arguments
 }
 
-// addChoices adds what can be compared, newest first.
-func (p *Compare) addChoices(sides view.Sides, history []view.Revision) {
-	p.From = []Choice{{Text: "the newest revision", Selected: sides.From == 0}}
-	p.To = []Choice{{Text: "the newest revision", Selected: sides.To == 0}}
+// choices returns what can be compared, newest first; 0 is the newest revision.
+func choices(selected int, history []view.Revision) []Choice {
+	all := []Choice{{Text: "the newest revision", Selected: selected == 0}}
 
 	for _, r := range slices.Backward(history) {
-		number := r.Revision
-		text := strings.TrimSpace(fmt.Sprintf("revision %d %s", number, r.Version))
-		choice := Choice{Value: strconv.Itoa(number), Text: text}
-
-		choice.Selected = sides.From == number
-		p.From = append(p.From, choice)
-
-		choice.Selected = sides.To == number
-		p.To = append(p.To, choice)
+		text := strings.TrimSpace(fmt.Sprintf("revision %d %s", r.Revision, r.Version))
+		all = append(all, Choice{Value: strconv.Itoa(r.Revision), Text: text, Selected: r.Revision == selected})
 	}
+
+	return all
 }
 
 // addChanges adds as many changes and lines as a page may have.
@@ -102,7 +98,7 @@ func (p *Compare) addChanges(changes []objectdiff.Change) {
 			continue
 		}
 
-		change := Change{Level: changeLevel(c.Kind), Object: shorten(c.Object, maxLine), Kind: string(c.Kind)}
+		change := Change{Level: changeLevels[c.Kind], Object: shorten(c.Object, maxLine), Kind: string(c.Kind)}
 
 		for line := range strings.Lines(c.Diff) {
 			if shown == maxLines {
@@ -111,7 +107,8 @@ func (p *Compare) addChanges(changes []objectdiff.Change) {
 
 			shown++
 
-			change.Lines = append(change.Lines, newLine(strings.TrimSuffix(line, "\n")))
+			text := shorten(strings.TrimSuffix(line, "\n"), maxLine)
+			change.Lines = append(change.Lines, Line{Kind: lineKinds[line[0]], Text: text})
 		}
 
 		p.Changes = append(p.Changes, change)
@@ -125,28 +122,10 @@ func (p *Compare) addChanges(changes []objectdiff.Change) {
 	}
 }
 
-func changeLevel(kind objectdiff.Kind) string {
-	switch kind {
-	case objectdiff.Created:
-		return levelGood
-	case objectdiff.Deleted:
-		return levelBad
-	default:
-		return levelBusy
-	}
+// changeLevels are the levels of the kinds of changes.
+var changeLevels = map[objectdiff.Kind]string{
+	objectdiff.Created: levelGood, objectdiff.Changed: levelBusy, objectdiff.Deleted: levelBad,
 }
 
-func newLine(text string) Line {
-	line := Line{Text: shorten(text, maxLine)}
-
-	switch {
-	case strings.HasPrefix(text, "+"):
-		line.Kind = "added"
-	case strings.HasPrefix(text, "-"):
-		line.Kind = "removed"
-	case strings.HasPrefix(text, "@@"):
-		line.Kind = "hunk"
-	}
-
-	return line
-}
+// lineKinds are the kinds of the lines of a unified diff, by how they begin.
+var lineKinds = map[byte]string{'+': "added", '-': "removed", '@': "hunk"}

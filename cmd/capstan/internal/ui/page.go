@@ -5,7 +5,6 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
-	"io/fs"
 	"reflect"
 	"strings"
 	"sync"
@@ -20,6 +19,8 @@ import (
 //go:embed templates/*.html
 var templateFiles embed.FS
 
+// staticFiles are the style sheet, the script and the icon.
+//
 //go:embed static
 var staticFiles embed.FS
 
@@ -33,16 +34,6 @@ var templates = sync.OnceValue(func() *template.Template {
 
 	return template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/*.html"))
 })
-
-// staticFolder has the style sheet, the script and the icon.
-func staticFolder() fs.FS {
-	files, err := fs.Sub(staticFiles, "static")
-	if err != nil {
-		panic(err) // the folder is part of the program
-	}
-
-	return files
-}
 
 // Frame is what all pages have around their content.
 type Frame struct {
@@ -97,16 +88,4 @@ func render(page any) ([]byte, error) {
 	}
 
 	return []byte(strings.Join(lines, "\n")), nil
-}
-
-// command returns a command line of capstan about a provider, to be copied into a shell.
-func command(v view.Provider, args ...string) string {
-	words := append([]string{"capstan"}, args...)
-	words = append(words, v.Label, "-n", v.Namespace)
-
-	for i, word := range words {
-		words[i] = view.Quote(object.Printable(word))
-	}
-
-	return strings.Join(words, " ")
 }

@@ -12,12 +12,8 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/view"
 )
 
-const (
-	// readTimeout limits what is read from the cluster for one page.
-	readTimeout = 20 * time.Second
-	// contextLines is the number of unchanged lines around changes.
-	contextLines = 3
-)
+// readTimeout limits what is read from the cluster for one page.
+const readTimeout = 20 * time.Second
 
 // pages returns a handler of all paths below the base.
 func (s *Site) pages() http.Handler {
@@ -25,24 +21,9 @@ func (s *Site) pages() http.Handler {
 	pages.Handle("GET /{$}", s.page(s.overview))
 	pages.Handle("GET /providers/{kind}/{namespace}/{name}", s.page(s.provider))
 	pages.Handle("GET /providers/{kind}/{namespace}/{name}/compare", s.page(s.compare))
-	pages.Handle("GET /static/", static())
+	pages.Handle("GET /static/{file}", http.FileServerFS(staticFiles))
 
 	return pages
-}
-
-// static serves the style sheet, the script and the icon.
-func static() http.Handler {
-	files := http.StripPrefix("/static/", http.FileServerFS(staticFolder()))
-
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/") {
-			http.NotFound(w, r) // no list of files
-
-			return
-		}
-
-		files.ServeHTTP(w, r)
-	})
 }
 
 // refusedError reports that a request was refused.
@@ -161,7 +142,7 @@ func (s *Site) compare(ctx context.Context, r *http.Request) (any, error) {
 		return nil, err
 	}
 
-	sides := view.Sides{ContextLines: contextLines}
+	var sides view.Sides
 
 	if sides.From, err = number(r, "from"); err != nil {
 		return nil, err

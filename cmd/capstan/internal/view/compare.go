@@ -13,13 +13,11 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// Sides are the two states of a release that are compared.
-type Sides struct {
-	// From and To are numbers of revisions; 0 is the newest one.
-	From, To int
-	// ContextLines is the number of unchanged lines around changes.
-	ContextLines int
-}
+// Sides are the numbers of the two revisions of a release that are compared; 0 is the newest one.
+type Sides struct{ From, To int }
+
+// ContextLines is the number of unchanged lines around changes.
+const ContextLines = 3
 
 // Comparison is how the objects of a release differ between two states of it. It has no values of Secrets and of
 // variables.
@@ -46,7 +44,7 @@ func (r *Reader) Compare(ctx context.Context, p v1alpha2.Provider, sides Sides) 
 			v1alpha2.FullName(p))
 	}
 
-	observed, err := r.observe(ctx, p)
+	observed, err := r.Observe(ctx, p)
 	if err != nil {
 		return Comparison{}, err
 	}
@@ -65,7 +63,7 @@ func (r *Reader) Compare(ctx context.Context, p v1alpha2.Provider, sides Sides) 
 		return Comparison{}, err
 	}
 
-	return compare(p, observed, before, after, sides.ContextLines)
+	return compare(p, observed, before, after)
 }
 
 // compared reads a revision.
@@ -98,14 +96,14 @@ func FindRevision(p v1alpha2.Provider, observed state.History, number int) (stat
 // CompareWithPlan compares the newest revision of a provider's release, whose record is empty if there is none, with
 // what is planned.
 func CompareWithPlan(
-	p v1alpha2.Provider, observed state.History, newest, planned *release.Record, contextLines int,
+	p v1alpha2.Provider, observed state.History, newest, planned *release.Record,
 ) (Comparison, error) {
 	before, exists := observed.Newest()
 	if !exists {
 		before = nextRevision
 	}
 
-	return compare(p, observed, compared{before, newest}, compared{nextRevision, planned}, contextLines)
+	return compare(p, observed, compared{before, newest}, compared{nextRevision, planned})
 }
 
 // Masker returns what removes the values of variables from the objects of a release that is planned for a provider.
@@ -119,15 +117,13 @@ func Masker(p v1alpha2.Provider, record *release.Record) *objectdiff.Masker {
 var nextRevision = state.Revision{ReleaseRevision: v1alpha2.ReleaseRevision{Number: 1}, Origin: 1}
 
 // compare compares two states without values of variables. Observed has all revisions of the release.
-func compare(
-	p v1alpha2.Provider, observed state.History, before, after compared, contextLines int,
-) (Comparison, error) {
+func compare(p v1alpha2.Provider, observed state.History, before, after compared) (Comparison, error) {
 	c := Comparison{From: before.record.AppVersion, To: after.record.AppVersion}
 	masker := objectdiff.NewMasker(before.secrets(p), after.secrets(p))
 
 	old, changed := masker.Objects(before.record.Objects), masker.Objects(after.record.Objects)
 
-	changes, err := objectdiff.Compare(old, changed, contextLines)
+	changes, err := objectdiff.Compare(old, changed, ContextLines)
 	c.Changes = changes
 	c.withhold(p, observed)
 

@@ -85,7 +85,7 @@ func TestCompareWithPlan(t *testing.T) {
 
 	history := state.History{Revisions: releases.revisions[1:]}
 
-	c, err := view.CompareWithPlan(p, history, releases.records[1], releases.records[2], 3)
+	c, err := view.CompareWithPlan(p, history, releases.records[1], releases.records[2])
 	g.Expect(err).NotTo(HaveOccurred())
 	expectNoSecrets(t, c)
 	g.Expect(c.Changes).To(HaveLen(2))
@@ -93,7 +93,7 @@ func TestCompareWithPlan(t *testing.T) {
 
 	releases.records[1].Values = map[string]any{"auth": map[string]any{"password": "0ld-" + secretValue}}
 	history.Revisions[0].Origin = 0
-	c, err = view.CompareWithPlan(p, history, releases.records[1], releases.records[2], 3)
+	c, err = view.CompareWithPlan(p, history, releases.records[1], releases.records[2])
 	g.Expect(err).NotTo(HaveOccurred())
 	expectNoSecrets(t, c)
 	g.Expect(c.Changes[0].Diff).To(ContainSubstring("--password=<masked value.auth.password>"), "of another program")

@@ -3,12 +3,12 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
@@ -47,9 +47,21 @@ func NewHistory(revisions []state.Revision, records []*release.Record) []Revisio
 	views := make([]Revision, 0, len(revisions))
 
 	for i, r := range slices.Backward(revisions) {
+		v := Revision{
+			Revision:    r.Number,
+			Updated:     r.Time.Time,
+			Status:      r.Status,
+			Version:     cmp.Or(records[i].AppVersion, r.Version),
+			By:          ByHelm,
+			Healthy:     r.Healthy,
+			Failure:     r.Failure,
+			Digest:      r.ChartDigest,
+			Description: records[i].Description,
+		}
+
 		var (
-			before   *v1alpha2.ReleaseRevision
-			settings []string
+			before   *v1alpha2.ReleaseRevision // nil if it is not known
+			settings []string                  // the names of those that have changed since
 		)
 
 		if i+1 < len(revisions) {
@@ -57,9 +69,9 @@ func NewHistory(revisions []state.Revision, records []*release.Record) []Revisio
 			settings = changedSettings(records[i+1].Values, records[i].Values)
 		}
 
-		v := recorded(r.ReleaseRevision, r.Ours(), before, settings)
-		v.Version = cmp.Or(records[i].AppVersion, v.Version)
-		v.Description = records[i].Description
+		if r.Ours() {
+			v.By, v.Reason = byCapstan, reason(r.ReleaseRevision, before, settings)
+		}
 
 		views = append(views, v)
 	}
@@ -67,25 +79,20 @@ func NewHistory(revisions []state.Revision, records []*release.Record) []Revisio
 	return views
 }
 
-// recorded returns the facts about a revision, which Capstan may have created, from the status of the resource. The one
-// before is nil if it is not known; settings are the names of those that have changed since.
-func recorded(r v1alpha2.ReleaseRevision, ours bool, before *v1alpha2.ReleaseRevision, settings []string) Revision {
-	v := Revision{
-		Revision: r.Number,
-		Updated:  r.Time.Time,
-		Status:   r.Status,
-		Version:  r.Version,
-		By:       ByHelm,
-		Healthy:  r.Healthy,
-		Failure:  r.Failure,
-		Digest:   r.ChartDigest,
+// RecordedHistory is NewHistory for users who may not read Helm's records: as the status of a resource has it, without
+// descriptions.
+func RecordedHistory(p v1alpha2.Provider) []Revision {
+	history := p.GetStatus().History
+	revisions := make([]state.Revision, len(history))
+
+	for i, r := range history {
+		revisions[i].ReleaseRevision = r
+		if r.Digest != "" {
+			revisions[i].Origin = r.Number
+		}
 	}
 
-	if ours {
-		v.By, v.Reason = byCapstan, reason(r, before, settings)
-	}
-
-	return v
+	return NewHistory(revisions, slices.Repeat([]*release.Record{{}}, len(history)))
 }
 
 // reason returns why capstan created a revision: what has changed since the one before, if that is known, with the
@@ -156,18 +163,17 @@ func changedSettings(before, after map[string]any) []string {
 
 	var names []string
 
-	add := func(path []string) {
+	for _, path := range differing(nil, before, after) {
 		if len(path) > 1 && path[0] == "deployments" && hasOne(before, path[1]) && hasOne(after, path[1]) {
 			path = path[2:] // there is no other
 		}
 
-		path = slices.DeleteFunc(slices.Clone(path), func(word string) bool {
+		path = slices.DeleteFunc(path, func(word string) bool {
 			return word == "variables" || word == "deployments" || word == "containers"
 		})
 		names = append(names, strings.Join(path, "."))
 	}
 
-	compareValues(nil, before, after, add)
 	slices.Sort(names)
 
 	return slices.Compact(names)
@@ -186,47 +192,23 @@ func hasOne(values map[string]any, name string) bool {
 	return true
 }
 
-// compareValues calls found with the path of each value that differs.
-func compareValues(path []string, before, after any, found func([]string)) {
+// differing returns the paths of the innermost values that differ.
+func differing(path []string, before, after any) (found [][]string) {
 	a, isMap := before.(map[string]any)
 	b, both := after.(map[string]any)
 
 	switch {
 	case equality.Semantic.DeepEqual(before, after):
-		return
+		return nil
 	case !isMap && before != nil || !both && after != nil || len(a)+len(b) == 0:
-		found(path)
-		return
+		return [][]string{path}
 	}
 
-	keys := slices.Sorted(maps.Keys(a))
-	for key := range b {
-		if _, exists := a[key]; !exists {
-			keys = append(keys, key)
-		}
+	for key := range sets.KeySet(a).Union(sets.KeySet(b)) {
+		found = append(found, differing(append(slices.Clone(path), key), a[key], b[key])...)
 	}
 
-	for _, key := range keys {
-		compareValues(append(slices.Clone(path), key), a[key], b[key], found)
-	}
-}
-
-// RecordedHistory returns the history in the status of a resource, oldest first, for users who may not read Helm's
-// records. It has no descriptions.
-func RecordedHistory(p v1alpha2.Provider) []Revision {
-	history := p.GetStatus().History
-	views := make([]Revision, 0, len(history))
-
-	for i, r := range slices.Backward(history) {
-		var before *v1alpha2.ReleaseRevision
-		if i+1 < len(history) {
-			before = &history[i+1]
-		}
-
-		views = append(views, recorded(r, r.Digest != "", before, nil))
-	}
-
-	return views
+	return found
 }
 
 // Health summarizes the revision's health in one word.

@@ -6,11 +6,11 @@
 package view
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -95,6 +95,7 @@ func (o Object) FullName() string {
 func NewProvider(p v1alpha2.Provider) Provider {
 	spec := p.GetSpec()
 	stat := p.GetStatus()
+	ready := v1alpha2.FindCondition(stat.Conditions, v1alpha2.ReadyCondition)
 
 	v := Provider{
 		APIVersion: v1alpha2.GroupVersion.String(),
@@ -102,7 +103,7 @@ func NewProvider(p v1alpha2.Provider) Provider {
 		Namespace:  p.GetNamespace(),
 		Name:       p.GetName(),
 		Label:      v1alpha2.Label(p),
-		Ready:      readiness(p),
+		Ready:      string(cmp.Or(ready.Status, metav1.ConditionUnknown)),
 		Verdict:    VerdictOf(p),
 		Wanted:     spec.Version,
 		Chosen:     ranges.Exact(spec.Version, stat.DesiredVersion),
@@ -129,15 +130,6 @@ func NewProvider(p v1alpha2.Provider) Provider {
 	}
 
 	return v
-}
-
-// readiness returns the status of the condition Ready.
-func readiness(p v1alpha2.Provider) string {
-	if ready := meta.FindStatusCondition(p.GetConditions(), v1alpha2.ReadyCondition); ready != nil {
-		return string(ready.Status)
-	}
-
-	return string(metav1.ConditionUnknown)
 }
 
 // withoutCredentials returns the chart without the credentials that the URL of its source may have. It does not change
@@ -177,22 +169,6 @@ func (p Provider) Newest() string {
 	}
 
 	return p.Upgrades[len(p.Upgrades)-1].Version
-}
-
-// Condition returns the condition of a type, or nil if the provider does not have it.
-func (p Provider) Condition(conditionType string) *metav1.Condition {
-	i := slices.IndexFunc(p.Conditions, func(c metav1.Condition) bool { return c.Type == conditionType })
-	if i < 0 {
-		return nil
-	}
-
-	return &p.Conditions[i]
-}
-
-// Is reports whether a condition is True.
-func (p Provider) Is(conditionType string) bool {
-	c := p.Condition(conditionType)
-	return c != nil && c.Status == metav1.ConditionTrue
 }
 
 // negativeConditions are the conditions that are True when something is wrong.

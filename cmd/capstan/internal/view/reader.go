@@ -66,7 +66,7 @@ func (r *Reader) provider(ctx context.Context, p v1alpha2.Provider) (Provider, [
 		return v, nil, nil
 	}
 
-	observed, err := r.observe(ctx, p)
+	observed, err := r.Observe(ctx, p)
 	if apierrors.IsForbidden(err) {
 		return r.fromStatus(ctx, p, v)
 	}
@@ -132,8 +132,8 @@ func (r *Reader) fromStatus(
 	return v, live, err
 }
 
-// observe reads the history of a provider's release, completed by the status of the resource.
-func (r *Reader) observe(ctx context.Context, p v1alpha2.Provider) (state.History, error) {
+// Observe reads the history of a provider's release, completed by the status of the resource.
+func (r *Reader) Observe(ctx context.Context, p v1alpha2.Provider) (state.History, error) {
 	observed, err := r.Releases.Observe(ctx, plan.ReleaseKey(p))
 
 	return observed.Show(p.GetStatus()), err
@@ -222,26 +222,20 @@ func (r *Reader) History(ctx context.Context, p v1alpha2.Provider) ([]Revision, 
 		return RecordedHistory(p), nil
 	}
 
-	observed, err := r.observe(ctx, p)
-	if apierrors.IsForbidden(err) {
-		return RecordedHistory(p), nil
-	}
-
-	if err != nil {
-		return nil, err
-	}
-
+	observed, err := r.Observe(ctx, p)
 	records := make([]*release.Record, len(observed.Revisions))
 
 	for i, revision := range observed.Revisions {
-		records[i], err = r.record(ctx, observed, revision)
-		if apierrors.IsForbidden(err) {
-			return RecordedHistory(p), nil
+		if err == nil {
+			records[i], err = r.record(ctx, observed, revision)
 		}
+	}
 
-		if err != nil {
-			return nil, err
-		}
+	switch {
+	case apierrors.IsForbidden(err):
+		return RecordedHistory(p), nil
+	case err != nil:
+		return nil, err
 	}
 
 	return NewHistory(observed.Revisions, records), nil
