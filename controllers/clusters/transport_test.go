@@ -191,7 +191,8 @@ func TestDiscoveryIsLimited(t *testing.T) {
 			<-r.Context().Done()
 		}
 	}))
-	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
 
 	pool, _ := newPool(t, secret("there", kubeConfig(server.URL)))
 	there, err := pool.For(t.Context(), provider("a", "", "there"))

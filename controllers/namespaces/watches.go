@@ -329,8 +329,8 @@ func (w *Watches) Find(
 	return found, true
 }
 
-// Source hands the events of a resource to a handler once a controller runs. What happens before needs none, and what
-// the first list of a namespace has neither: every controller begins with all its resources, and awaits their namespaces.
+// Source hands the events of a resource to a handler once a controller runs, except those of the first list of a
+// namespace: a controller begins with all its resources, and each reconcile awaits the namespace of its resource.
 func (w *Watches) Source(resource schema.GroupVersionResource, h handler.EventHandler) source.Source {
 	return source.Func(func(
 		ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request],

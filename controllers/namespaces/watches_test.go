@@ -209,6 +209,7 @@ func TestAwait(t *testing.T) {
 	g.Expect(watches.Await(t.Context(), "refused")).To(BeFalse())
 
 	again := time.Now()
+
 	g.Expect(watches.Await(t.Context(), "refused")).To(BeFalse())
 	g.Expect(time.Since(again)).To(BeNumerically("<", time.Second), "it was awaited long enough")
 }

@@ -24,8 +24,8 @@ const unwatchedDelay = 10 * time.Second
 // has prevented that. A watch costs memory, so there is none for what its account may not read, or in a namespace that
 // does not exist.
 //
-// unwatched are the namespaces that were not watched when they were read. What has changed there until they are is found
-// by another reconcile.
+// unwatched are the namespaces that were not watched when they were read. What has changed there until they are is for
+// another reconcile to find.
 func (r *run) followInputs(ctx context.Context, unwatched []string, err error) {
 	named := namedNamespaces(r.provider)
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/acl"
 	. "github.com/onsi/gomega"
@@ -51,7 +52,16 @@ func TestFollowInputs(t *testing.T) {
 			r.provider.GetSpec().AdditionalManifests = &v1alpha2.ConfigMapReference{Namespace: "absent", Name: "more"}
 
 			r.Watches.Follow(inputsOf(r.provider), "before")
+
+			var woken int
+
+			r.Wake = func(string, string, time.Duration) { woken++ }
+
 			r.followInputs(t.Context(), nil, tt.err)
+			g.Expect(woken).To(BeZero(), "everything that was read was watched")
+
+			r.followInputs(t.Context(), []string{"production"}, tt.err)
+			g.Expect(woken == 1).To(Equal(slices.Contains(tt.followed, "production")))
 
 			for _, namespace := range []string{"before", "production", "absent"} {
 				watched := func() bool {

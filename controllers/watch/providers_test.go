@@ -68,6 +68,7 @@ func TestStandingChanged(t *testing.T) {
 
 			now := before.DeepCopy()
 			c.change(now)
+
 			g := NewWithT(t)
 			g.Expect(standingChanged(before, now)).To(Equal(c.woken))
 			g.Expect(endsWait(before, now)).To(Equal(c.ends))

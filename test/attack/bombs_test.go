@@ -93,7 +93,7 @@ var bombs = []bomb{
 		throw: func(a *arena) []v1alpha2.Provider {
 			return a.remotes(6, a.server(identified(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })))
 		}},
-	{tried: "Six API servers with 9,000 APIs that do not answer", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
+	{tried: "Six API servers with 9,000 silent APIs", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
 		apis := "{}" + strings.Repeat(`,{"name":"a","versions":[{"groupVersion":"a/v1","version":"v1"}]}`, 9000)
 
 		return a.remotes(6, a.server(identified(func(w http.ResponseWriter, r *http.Request) {
