@@ -138,7 +138,7 @@ func PrintList[T any](p *Printer, header []string, values []T, row func(T) Row) 
 	return p.Print(values, func() error { return p.Table(header, Map(values, row)) })
 }
 
-// Map returns what a function makes of each item of a list.
+// Map returns the results of a function for the items of a list.
 func Map[S, T any](list []S, to func(S) T) []T {
 	made := make([]T, len(list))
 	for i, item := range list {
