@@ -148,8 +148,8 @@ func (w *Watches) Unwatched(names ...string) []string {
 	})
 }
 
-// Await waits until a namespace that was asked for is watched, so that nothing there is read by requests. It returns
-// false if that takes too long.
+// Await waits until a namespace is watched that some user follows, or is about to, so that what is there need not be
+// read by requests. It returns false if that takes too long, and at once if it has taken too long before.
 func (w *Watches) Await(ctx context.Context, name string) bool {
 	const interval = 5 * time.Millisecond
 

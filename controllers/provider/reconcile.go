@@ -44,6 +44,7 @@ func (r *run) reach(ctx context.Context) error {
 		return err
 	}
 
+	// What is read before its namespace is watched may change unnoticed: the first list of a watch wakes nothing.
 	if !r.Watches.Await(ctx, r.provider.GetNamespace()) {
 		r.wakeAfter(unwatchedDelay)
 	}
