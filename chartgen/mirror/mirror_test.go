@@ -173,7 +173,7 @@ func testCopyToRegistry(t *testing.T, i bed.Implementation) {
 	refs := publishImages(t, c, runRegistry(t, bed.RegistryOptions{Implementation: i}).Address)
 	server := runRegistry(t, bed.RegistryOptions{Implementation: i, TLS: true, User: "me", Password: "secret"})
 	to := newClient(t, transport.Options{
-		CA: server.CA, Credentials: transport.StaticCredentials(server.Address, "me", "secret"),
+		CA: server.CA, Credentials: bed.Login(server.Address, "me", "secret"),
 	})
 	target := &Registry{Client: to, Base: repository(t, "oci://"+server.Address+"/mirror")}
 

@@ -28,7 +28,7 @@ func chartRegistry(t *testing.T, i bed.Implementation) (*bed.Registry, *Client) 
 
 	r := runRegistry(t, bed.RegistryOptions{Implementation: i, TLS: true, User: "me", Password: secret})
 
-	return r, client(t, transport.Options{CA: r.CA, Credentials: transport.StaticCredentials(r.Address, "me", secret)})
+	return r, client(t, transport.Options{CA: r.CA, Credentials: bed.Login(r.Address, "me", secret)})
 }
 
 // testChart is a chart as chartgen makes it, as far as registries look at it.

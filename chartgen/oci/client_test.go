@@ -115,17 +115,17 @@ func testRegistryWithTLSAndPassword(t *testing.T, i bed.Implementation) {
 		},
 		"no credentials": {options: transport.Options{CA: r.CA}, reason: transport.Denied, message: "asks for credentials"},
 		"wrong credentials": {
-			options: transport.Options{CA: r.CA, Credentials: transport.StaticCredentials(r.Address, "me", "wr0ng-"+secret)},
+			options: transport.Options{CA: r.CA, Credentials: bed.Login(r.Address, "me", "wr0ng-"+secret)},
 			reason:  transport.Denied,
 			message: "answers 401 Unauthorized",
 		},
 		"credentials of other host": {
-			options: transport.Options{CA: r.CA, Credentials: transport.StaticCredentials("example.com", "me", secret)},
+			options: transport.Options{CA: r.CA, Credentials: bed.Login("example.com", "me", secret)},
 			reason:  transport.Denied,
 			message: "asks for credentials",
 		},
 		"untrusted authority": {
-			options: transport.Options{Credentials: transport.StaticCredentials(r.Address, "me", secret)},
+			options: transport.Options{Credentials: bed.Login(r.Address, "me", secret)},
 			reason:  transport.Untrusted,
 			message: "ca.crt",
 		},

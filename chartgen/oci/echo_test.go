@@ -14,6 +14,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/capstan-project/capstan/chartgen/transport"
+	"github.com/capstan-project/capstan/test/bed"
 )
 
 // TestCredentialsAreNotRepeated: nothing that a registry, or its token service, sends makes credentials a part of an
@@ -72,7 +73,7 @@ func TestCredentialsAreNotRepeated(t *testing.T) {
 				t.Cleanup(server.Close)
 
 				host := strings.TrimPrefix(server.URL, "http://")
-				c := client(t, transport.Options{Credentials: transport.StaticCredentials(host, "me", password)})
+				c := client(t, transport.Options{Credentials: bed.Login(host, "me", password)})
 				ref := parse(t, server.URL+"/a:v1")
 
 				for _, ask := range []func(context.Context) (any, error){

@@ -17,6 +17,7 @@ import (
 	"oras.land/oras-go/v2/content"
 
 	"github.com/capstan-project/capstan/chartgen/transport"
+	"github.com/capstan-project/capstan/test/bed"
 )
 
 // faultyRegistry serves one manifest with one layer; handle decides how it serves the layer.
@@ -163,7 +164,7 @@ func TestCredentialsAreNotRedirected(t *testing.T) {
 	defer server.Close()
 
 	ref := parse(t, server.URL+"/a:v1")
-	c := client(t, transport.Options{Credentials: transport.StaticCredentials(ref.Registry, "me", secret)})
+	c := client(t, transport.Options{Credentials: bed.Login(ref.Registry, "me", secret)})
 	a, err := c.Artifact(t.Context(), ref)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.Blob(t.Context(), ref, a.Manifest.Layers[0], 100)).To(Equal(layer))

@@ -36,11 +36,6 @@ func ChainCredentials(all ...Credentials) Credentials {
 	}
 }
 
-// StaticCredentials returns a username and a password for one server.
-func StaticCredentials(host, username, password string) Credentials {
-	return auth.StaticCredential(host, auth.Credential{Username: username, Password: password})
-}
-
 // Token returns a token for one server; nil without a token.
 func Token(host, token string) Credentials {
 	if token == "" {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
+	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/capstan-project/capstan/test/bed/tools"
 )
@@ -211,4 +212,9 @@ func (r *Registry) Stop() {
 		_ = r.cmd.Process.Kill() // fails only if the process has ended
 		<-r.exited
 	}
+}
+
+// Login returns the credentials of a user of a registry, given as host[:port].
+func Login(registry, username, password string) auth.CredentialFunc {
+	return auth.StaticCredential(registry, auth.Credential{Username: username, Password: password})
 }

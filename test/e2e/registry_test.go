@@ -55,7 +55,7 @@ func newPrivateRegistry(ctx context.Context, listen string) *privateRegistry {
 	DeferCleanup(r.Stop)
 	p := &privateRegistry{Registry: r, config: filepath.Join(dir, "config.json"), ca: filepath.Join(dir, "ca.crt")}
 	p.client, err = oci.NewClient(
-		transport.Options{CA: r.CA, Credentials: transport.StaticCredentials(r.Address, registryUser, registryPassword)},
+		transport.Options{CA: r.CA, Credentials: bed.Login(r.Address, registryUser, registryPassword)},
 	)
 	Expect(err).NotTo(HaveOccurred())
 

@@ -92,7 +92,7 @@ func registryClient(t *testing.T, r *bed.Registry) *oci.Client {
 	t.Helper()
 
 	c, err := oci.NewClient(transport.Options{
-		CA: r.CA, Credentials: transport.StaticCredentials(r.Address, "me", registryPassword),
+		CA: r.CA, Credentials: bed.Login(r.Address, "me", registryPassword),
 	})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
